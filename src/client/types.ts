@@ -1,0 +1,88 @@
+import type { ConnectionOptions } from "@temporalio/client";
+import type { SessionConfig } from "../contracts/config.js";
+import type { ErrorCode } from "../contracts/errors.js";
+import type { LogEntry } from "../contracts/log.js";
+import type { SearchAttributeName, SessionStateName } from "../contracts/names.js";
+import type { SendMode } from "../contracts/session.js";
+import type { Store } from "../contracts/store.js";
+
+export interface LonghaulClientOptions {
+  readonly connection: ConnectionOptions;
+  /** Default `default`. */
+  readonly namespace?: string;
+  /** Needed by `watch` for streamed text and by readers of spilled output. */
+  readonly store?: Store;
+  /** Search attributes registered in the namespace; default: asked from the server once. */
+  readonly attributes?: readonly SearchAttributeName[];
+  /** Deadline of each call, ms. Default 15,000. */
+  readonly callTimeoutMs?: number;
+}
+
+export interface CreateSessionOptions {
+  /** Session id = workflow id; default a fresh one, `s-<time>-<random>`. */
+  readonly id?: string;
+  readonly config: SessionConfig;
+  /** Bind to this host; default whichever answers. */
+  readonly host?: string;
+  readonly title?: string;
+  readonly parentSession?: string;
+  /** Wait until the session's tool table is logged (default true); NO_HOST, NO_WORKER when it cannot be. */
+  readonly waitReady?: boolean;
+}
+
+export interface SendOptions {
+  /** Message id; default a fresh one. The same id is put in the inbox once. */
+  readonly id?: string;
+  readonly mode?: SendMode;
+}
+
+export interface SessionSummary {
+  readonly id: string;
+  readonly title?: string;
+  readonly state: SessionStateName | "terminated" | "failed" | "unknown";
+  readonly host?: string;
+  readonly parent?: string;
+  /** Epoch ms. */
+  readonly startedAt: number;
+  readonly closedAt?: number;
+}
+
+/**
+ * What a watcher sees, in order. `delta` is streamed text of the step under way; `restart` says that a lost worker's
+ * call runs again, so what it streamed for this step is to be dropped. Before an `assistant/message` entry all deltas
+ * of the execution it names have been given, so deltas since the last `restart` equal the entry's text.
+ * Losing the connection never repeats or skips an entry or a delta: it goes on from its position.
+ */
+export type WatchEvent =
+  | { readonly type: "entry"; readonly entry: LogEntry }
+  | {
+      readonly type: "delta";
+      readonly turn: number;
+      readonly step: number;
+      readonly kind: "text" | "reasoning";
+      readonly text: string;
+    }
+  | { readonly type: "restart"; readonly turn: number; readonly step: number }
+  | { readonly type: "state"; readonly state: SessionStateName }
+  /** The connection or worker is away / back; nothing is lost. */
+  | { readonly type: "connection"; readonly up: boolean; readonly message: string };
+
+export interface WatchOptions {
+  /** Start after this `seq`; default -1, the whole log. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** Poll interval while a turn runs, ms. Default 100; it backs off to 1,000 while idle. */
+  readonly intervalMs?: number;
+}
+
+/** The fold "did the work finish" (spec/harness §2, headless exit codes of §10). */
+export interface Outcome {
+  readonly kind: "completed" | "aborted" | "blocked" | "error" | "max-tokens" | "interrupted" | "none";
+  readonly turn?: number;
+  readonly code?: ErrorCode;
+  readonly message?: string;
+  /** Last non-empty assistant text of the interval. */
+  readonly text?: string;
+  /** A message of the interval was removed from the inbox without being run. */
+  readonly canceledUnrun: boolean;
+}

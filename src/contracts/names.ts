@@ -1,0 +1,63 @@
+/** Wire names, all of them (design §2). A test lists them: changing one breaks running sessions. */
+export const workflowTypes = { session: "session" } as const;
+
+export const queues = {
+  sessions: "longhaul",
+  hosts: "longhaul.hosts",
+} as const;
+
+/** A host's own queues (design §1): foreground tools and control. */
+export function hostQueue(hostId: string): string {
+  return `longhaul.host.${hostId}`;
+}
+
+export function hostControlQueue(hostId: string): string {
+  return `longhaul.host.${hostId}.control`;
+}
+
+/** Updates, each with a signal of the same name (design §2). */
+export const commands = {
+  send: "session.send",
+  interrupt: "session.interrupt",
+  cancel: "session.cancel",
+  close: "session.close",
+  configure: "session.configure",
+  todoWrite: "todo.write",
+} as const;
+
+export const queries = {
+  view: "session.view",
+  log: "session.log",
+  messages: "session.messages",
+  surface: "session.surface",
+  projections: "projections",
+} as const;
+
+export const activityTypes = {
+  callModel: "callModel",
+  sharedTools: "tools.shared",
+  hostTools: "host.tools",
+  runTool: "tool.run",
+  sealTool: "tool.seal",
+} as const;
+
+/** Search attributes and their types; registered at start-up when missing (design D13). */
+export const searchAttributes = {
+  LonghaulState: "Keyword",
+  LonghaulParent: "Keyword",
+  LonghaulHost: "Keyword",
+} as const;
+
+export type SearchAttributeName = keyof typeof searchAttributes;
+
+export const sessionStates = [
+  "idle",
+  "running",
+  "awaiting-approval",
+  "suspended",
+  "cold",
+  "faulted",
+  "closed",
+] as const;
+
+export type SessionStateName = (typeof sessionStates)[number];

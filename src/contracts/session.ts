@@ -1,0 +1,123 @@
+import type { Message } from "./content.js";
+import type { SessionConfig } from "./config.js";
+import type { ErrorCode, Refusal } from "./errors.js";
+import type { LogEntry, SessionHeader } from "./log.js";
+import type { SearchAttributeName, SessionStateName } from "./names.js";
+import type { TodoItem } from "./todo.js";
+
+/** Start input of the `session` workflow; the workflow id is the session id (design D1). */
+export interface SessionInput {
+  readonly v: 1;
+  readonly config: SessionConfig;
+  /** Bind to this host; absent: whichever answers (design D5). */
+  readonly host?: string;
+  readonly title?: string;
+  readonly parentSession?: string;
+  /** The attributes registered in this namespace: no other is ever upserted (design D13). */
+  readonly attributes: readonly SearchAttributeName[];
+}
+
+export type SendMode = "followup" | "steer" | "inject";
+
+export interface SendCommand {
+  /** The sender's message id: the receipt, and the key of exactly-once (design D9). */
+  readonly id: string;
+  readonly mode: SendMode;
+  /** Plain text, or text blocks. At most 256 KB. */
+  readonly content: string;
+}
+
+export interface SendResult {
+  readonly ok: true;
+  readonly id: string;
+  /** `seq` of the splice that put it in the inbox. */
+  readonly seq: number;
+}
+
+export interface InterruptCommand {
+  readonly reason?: "user" | "parent";
+}
+
+/** `requested`: a turn was running and is being aborted; `idle`: nothing to abort. */
+export interface InterruptResult {
+  readonly ok: true;
+  readonly result: "requested" | "idle";
+  /** Messages removed from the inbox (cancel only). */
+  readonly removed: number;
+}
+
+export interface ConfigureCommand {
+  readonly config?: Partial<SessionConfig>;
+  readonly refreshTools?: boolean;
+}
+
+export interface CloseCommand {
+  readonly reason?: string;
+}
+
+/** spec/todo T3; `opId` makes a repeat answer the first verdict, `turn` must be the open turn (T4). */
+export interface TodoWriteCommand {
+  readonly opId: string;
+  readonly turn: number;
+  readonly todos: readonly TodoItem[];
+}
+
+export type TodoWriteResult =
+  | { readonly ok: true; readonly text: string; readonly seq: number }
+  | Refusal;
+
+export type CommandResult = { readonly ok: true } | Refusal;
+
+/** Answer of the `session.view` query. */
+export interface SessionView {
+  readonly id: string;
+  readonly state: SessionStateName;
+  /** False until the tool table is logged: turns wait for it. */
+  readonly ready: boolean;
+  readonly header: SessionHeader;
+  readonly title?: string;
+  readonly config: SessionConfig;
+  readonly host?: string;
+  readonly epoch: number;
+  /** Last turn number, 0 before the first; `open` while it runs. */
+  readonly turn: { readonly number: number; readonly open: boolean; readonly step: number };
+  readonly inbox: { readonly nextTurn: readonly string[]; readonly nextStep: readonly string[] };
+  readonly todos: readonly TodoItem[] | null;
+  /** `seq` of the last entry; -1 when the log is empty. */
+  readonly lastSeq: number;
+  readonly lastEnd?: { readonly turn: number; readonly kind: string; readonly code?: ErrorCode; readonly message?: string };
+}
+
+export interface LogQuery {
+  /** Entries with a `seq` greater than this; -1 for all. */
+  readonly after: number;
+  /** At most this many entries, and at most 256 KB unless one entry alone is larger. */
+  readonly limit: number;
+}
+
+export interface LogPage {
+  readonly entries: readonly LogEntry[];
+  readonly lastSeq: number;
+  readonly state: SessionStateName;
+}
+
+export interface SurfaceQuery {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface SurfacePage {
+  /** Nodes from `from`, as many as fit 256 KB (at least one). */
+  readonly nodes: readonly SurfaceNode[];
+  readonly length: number;
+}
+
+export interface SurfaceNode {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+export interface Projections {
+  readonly asOfSeq: number;
+  readonly values: { readonly todos?: readonly TodoItem[] | null };
+}
