@@ -7,68 +7,63 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
+const shared = ["contracts", "contracts/schemas"];
+const node = ["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"];
+
 /** What each folder of src may import besides itself, written down a second time (docs/design.md §2). */
 const allowed: Record<string, string[]> = {
   contracts: [],
   "contracts/schemas": ["contracts", "zod"],
   domain: ["contracts", "@noble/hashes/sha2.js"],
   workflows: ["contracts", "domain", "@temporalio/workflow", "@temporalio/common"],
-  models: [
-    "contracts",
-    "contracts/schemas",
-    "zod",
-    "node:fs/promises",
-    "yaml",
-    "@noble/hashes/sha2.js",
-  ],
-  process: [
-    "contracts",
-    "contracts/schemas",
-    "zod",
-    "node:fs/promises",
-    "yaml",
-    "@noble/hashes/sha2.js",
-  ],
-  store: [
-    "contracts",
-    "contracts/schemas",
-    "zod",
-    "node:fs/promises",
-    "yaml",
-    "@noble/hashes/sha2.js",
-  ],
-  tools: [
-    ...["contracts", "contracts/schemas", "process", "store"],
-    ...["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"],
-  ],
+  models: [...shared, ...node],
+  process: [...shared, ...node],
+  store: [...shared, ...node],
+  tools: [...shared, ...node, "process", "store"],
   activities: [
-    ...["contracts", "contracts/schemas", "domain", "models", "tools", "process", "store"],
-    ...["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"],
-    ...["@temporalio/activity", "@temporalio/client", "@temporalio/common"],
+    ...shared,
+    ...node,
+    "domain",
+    "models",
+    "tools",
+    "process",
+    "store",
+    "@temporalio/activity",
+    "@temporalio/client",
+    "@temporalio/common",
   ],
   client: [
-    ...["contracts", "contracts/schemas", "domain", "store"],
-    ...["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"],
-    ...["@temporalio/client", "@temporalio/common", "@temporalio/proto"],
+    ...shared,
+    ...node,
+    "domain",
+    "store",
+    "@temporalio/client",
+    "@temporalio/common",
+    "@temporalio/proto",
   ],
 };
 
 const targets = [
-  ...[
-    "contracts",
-    "contracts/schemas",
-    "domain",
-    "workflows",
-    "models",
-    "process",
-    "store",
-    "tools",
-  ],
-  ...["activities", "client", "worker", "server", "cli"],
-  ...["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"],
-  ...["workflow", "common", "activity", "client", "worker", "proto", "testing"].map(
-    (p) => `@temporalio/${p}`,
-  ),
+  ...shared,
+  ...node,
+  "domain",
+  "workflows",
+  "models",
+  "process",
+  "store",
+  "tools",
+  "activities",
+  "client",
+  "worker",
+  "server",
+  "cli",
+  "@temporalio/workflow",
+  "@temporalio/common",
+  "@temporalio/activity",
+  "@temporalio/client",
+  "@temporalio/worker",
+  "@temporalio/proto",
+  "@temporalio/testing",
 ];
 
 interface Report {
