@@ -19,7 +19,8 @@ function digestOf(paths) {
       hash.update(path).update("\0").update(readFileSync(path)).update("\0");
       return;
     }
-    for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) visit(join(path, entry.name));
+    for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+      visit(join(path, entry.name));
   };
   for (const path of paths) visit(path);
   return hash.digest("hex");
@@ -32,10 +33,18 @@ function isCurrent(stamp, digest) {
 const sources = digestOf(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
 if (!isCurrent("dist/.sources", sources)) {
   rmSync("dist/.sources", { force: true });
-  execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], { stdio: "inherit" });
+  execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], {
+    stdio: "inherit",
+  });
 }
 
-const bundled = digestOf(["src/contracts", "src/domain", "src/workflows", "src/worker/bundle.ts", "package-lock.json"]);
+const bundled = digestOf([
+  "src/contracts",
+  "src/domain",
+  "src/workflows",
+  "src/worker/bundle.ts",
+  "package-lock.json",
+]);
 if (!isCurrent("dist/.bundle", bundled) || !existsSync("dist/workflow-bundle.js")) {
   const { writeBundle } = await import(join(root, "dist/worker/bundle.js"));
   await writeBundle(join(root, "dist/workflow-bundle.js"));

@@ -44,12 +44,12 @@ const areas = {
   },
 };
 
-/** The area of a path below the project, or undefined outside src. `src/config.ts` is the area `config`. */
+/** The area of a path below the project, or undefined outside src. `src/config*.ts` are the area `config`. */
 function areaOf(path) {
   const parts = path.split(sep);
   if (parts[0] !== "src" || parts.length < 2) return undefined;
   if (parts[1] === "contracts" && parts[2] === "schemas") return "schemas";
-  return parts[1].replace(/\.[cm]?[jt]s$/, "");
+  return parts.length === 2 ? parts[1].split(/[-.]/)[0] : parts[1];
 }
 
 function allowsPackage(rule, name) {

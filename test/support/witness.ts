@@ -33,7 +33,7 @@ export interface Entry {
   readonly sourceEventSeqs?: readonly number[];
 }
 
-export interface Node {
+interface Node {
   readonly seq: number;
   readonly message: { readonly role: string; readonly content: readonly unknown[] };
 }
@@ -108,7 +108,7 @@ export function witnessRequests(log: readonly unknown[]): WitnessedRequest[] {
 }
 
 /** Applies an entry's `surfaceOp` (spec §1): append, or replace of the positions start..end-1, all of them cited. */
-export function place(surface: Node[], entry: Entry): void {
+function place(surface: Node[], entry: Entry): void {
   const producing = ["user/message", "assistant/message", "tool/result"].includes(entry.type);
   if (producing !== (entry.surfaceOp !== undefined)) {
     throw new Error(

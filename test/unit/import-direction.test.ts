@@ -127,11 +127,11 @@ describe("lint refuses imports against the direction of the layers", () => {
       'import "../client/x.js";',
     ]);
     write("src/elsewhere/probe.ts", ['import "node:fs";']);
-    write("src/config.ts", ['import "./worker/x.js";', 'import "./contracts/x.js";']);
+    write("src/config-file.ts", ['import "./worker/x.js";', 'import "./contracts/x.js";']);
     expect(places("longhaul(import-direction)")).toEqual([
       "src/cli/probe.ts:1",
       "src/cli/probe.ts:2",
-      "src/config.ts:1",
+      "src/config-file.ts:1",
       "src/elsewhere/probe.ts:1",
       "src/server/probe.ts:1",
       "src/server/probe.ts:2",
