@@ -30,7 +30,7 @@ const areas = {
     ...plainNode,
     but: ["@temporalio/client", "@temporalio/common", "@temporalio/proto"],
   },
-  config: { areas: ["contracts", "schemas"], ...plainNode },
+  config: { areas: ["contracts", "schemas", "domain"], ...plainNode },
   worker: {
     areas: [...world, "schemas", "domain", "workflows", "activities", "client", "config"],
     packages: "any",
