@@ -1,4 +1,5 @@
-import type { ModelOutcome } from "./model.js";
+import type { RequestConfig } from "./header.js";
+import type { ModelOutcome, ModelRoute } from "./model.js";
 import type { ArgumentsRef, HostAnswer, ToolOutcome, ToolPermissions, ToolTable } from "./tools.js";
 
 /** Inputs of activities are a versioned contract: a worker accepts the release before (design D16). */
@@ -22,6 +23,8 @@ export interface CallModelInput extends SessionRef {
   readonly length: number;
   /** Chain digest over those nodes, hex. */
   readonly digest: string;
+  /** Deadline of the call, ms. */
+  readonly timeoutMs: number;
 }
 
 export interface RunToolInput extends SessionRef {
@@ -43,10 +46,19 @@ export interface SealToolInput extends SessionRef {
   readonly claim: string;
 }
 
+export interface SharedToolsInput extends SessionRef {
+  /** The route whose capacity and defaults are asked for along with the tools. */
+  readonly request: RequestConfig;
+}
+
+export interface SharedAnswer extends ToolTable {
+  readonly route: ModelRoute;
+}
+
 /** On the session workers' queue `longhaul`. */
 export interface SessionActivities {
   callModel(input: CallModelInput): Promise<ModelOutcome>;
-  "tools.shared"(input: SessionRef): Promise<ToolTable>;
+  "tools.shared"(input: SharedToolsInput): Promise<SharedAnswer>;
   "tool.run"(input: RunToolInput): Promise<ToolOutcome>;
 }
 

@@ -21,9 +21,11 @@ export interface SessionHeader {
 
 export type InboxTarget = "next-turn" | "next-step";
 
+export type AbortReason = "user" | "parent" | "hook" | "disposed";
+
 export type EndReason =
   | { readonly kind: "completed" }
-  | { readonly kind: "aborted"; readonly reason: "user" | "parent" | "hook" | "disposed" }
+  | { readonly kind: "aborted"; readonly reason: AbortReason }
   | { readonly kind: "blocked"; readonly message?: string }
   | { readonly kind: "error"; readonly message: string; readonly code: ErrorCode; readonly status?: number }
   | { readonly kind: "max-tokens" }
@@ -38,6 +40,8 @@ export interface EventData {
     readonly message: AssistantMessage;
     readonly usage?: Usage;
     readonly interrupted?: true;
+    /** Longhaul's own key, only when the reply did not end by itself. */
+    readonly finish?: "max-tokens" | "content-filter";
     /** The side stream its text went through (design D7); takes the place of cited chunks. */
     readonly stream?: StreamRef;
   };
@@ -65,6 +69,8 @@ export interface EventData {
     readonly removedCount?: number;
     readonly inserted: readonly UserMessage[];
     readonly outcome?: "canceled";
+    /** Longhaul's own key: this insertion opens a turn when the session is idle (followup and steer, not inject). */
+    readonly wake?: true;
   };
   "request/header": { readonly header: RequestHeader; readonly reason: "initial" | "resume" | "change" };
   "request/context": { readonly provider: string; readonly model: string; readonly contextWindow?: number };
@@ -81,14 +87,17 @@ export interface EventData {
     readonly failure: ModelFailure;
   };
   "llm/retry-started": { readonly retryId: string; readonly turn: number; readonly step: number };
-  "todo/write": { readonly todos: readonly TodoItem[] };
-  "todo/rejected": { readonly opId: string; readonly message: string };
+  /** `opId` is Longhaul's own key: a write from outside the agent loop, whose verdict is remembered (spec/todo T3). */
+  "todo/write": { readonly todos: readonly TodoItem[]; readonly opId?: string };
+  "todo/rejected": { readonly opId: string; readonly message: string; readonly code?: ErrorCode };
   "session/end-seed": Record<string, never>;
   "session/open": { readonly header: SessionHeader; readonly config: SessionConfig };
   "session/config": { readonly config: SessionConfig };
   "session/tools": { readonly epoch: number; readonly tools: readonly ToolRow[]; readonly jobKinds: readonly string[] };
   "session/bound": { readonly host: string; readonly epoch: number };
   "session/live": { readonly live: boolean; readonly why: string };
+  /** The running turn is to end; what was queued before it waits for the next wake. */
+  "session/interrupt": { readonly reason: AbortReason; readonly keepInbox: boolean };
   "session/close": { readonly reason?: string };
   /** A signal that was refused: nobody waits for a verdict, so the log keeps it (design D10). */
   "session/rejected": { readonly command: string; readonly id?: string; readonly code: ErrorCode; readonly message: string };

@@ -57,6 +57,21 @@ export interface ModelProvider {
   model(name: string): Model;
   /** Tokens the route can hold; logged as `request/context`. */
   contextWindow?(name: string): number | undefined;
+  /** What the adapter fills in where the request says nothing (spec/harness §4). */
+  defaults?(name: string): AdapterDefaults | undefined;
+}
+
+export interface AdapterDefaults {
+  readonly reasoningEffort?: string;
+  readonly maxTokens?: number;
+}
+
+/** Capacity and defaults of one route, as the session workers know it. */
+export interface ModelRoute {
+  readonly provider: string;
+  readonly model: string;
+  readonly contextWindow?: number;
+  readonly defaults?: AdapterDefaults;
 }
 
 /** Where the streamed text of one execution of a model call went (design D7). */
@@ -73,7 +88,6 @@ export type ModelOutcome =
       readonly finish: FinishReason;
       readonly usage?: Usage;
       readonly stream?: StreamRef;
-      readonly contextWindow?: number;
     }
   | { readonly kind: "failure"; readonly failure: ModelFailure; readonly stream?: StreamRef }
   | {

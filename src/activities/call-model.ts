@@ -1,0 +1,112 @@
+import { randomBytes } from "node:crypto";
+import { Context } from "@temporalio/activity";
+import type { CallModelInput } from "../contracts/activities.js";
+import { LonghaulError } from "../contracts/errors.js";
+import type { ModelOutcome, ModelRequest } from "../contracts/model.js";
+import type { Store } from "../contracts/store.js";
+import { collectReply } from "../models/collect.js";
+import type { Models } from "../models/registry.js";
+import { encodeStreamedPart } from "../store/model-stream.js";
+import { createStreamWriter } from "../store/stream-writer.js";
+import { whileBeating } from "./heartbeat.js";
+import type { SurfaceReader } from "./surface-reader.js";
+
+/** Largest reply that enters history, bytes of JSON: the server refuses payloads over 2 MB (facts §3). */
+const maxReplyBytes = 1_900_000;
+
+export interface CallModelDeps {
+  readonly reader: SurfaceReader;
+  readonly models: Models;
+  readonly store: Store;
+}
+
+/**
+ * Calls the model with what the log says (design D2). Provider failures and cancellation are values; a lost or stopping
+ * worker makes Temporal run it again, which streams under another nonce.
+ */
+export function createCallModel(deps: CallModelDeps): (input: CallModelInput) => Promise<ModelOutcome> {
+  return async function callModel(input) {
+    const context = Context.current();
+    const stream = `model/${input.turn}.${input.step}.${nonce()}`;
+    return whileBeating(context, () => ({ stream }), async () => {
+      let request: ModelRequest;
+      try {
+        request = await rebuild(deps.reader, input, context.cancellationSignal);
+      } catch (error) {
+        if (context.cancellationSignal.aborted) return cancelledBy(context);
+        return refused(error);
+      }
+      return streamReply(deps, request, input, stream, context);
+    });
+  };
+}
+
+async function rebuild(reader: SurfaceReader, input: CallModelInput, signal: AbortSignal): Promise<ModelRequest> {
+  const { sessionId, turn, step, retry } = input;
+  const header = await reader.header(input, input.headerSeq, signal);
+  const messages = await reader.messages(input, signal);
+  return {
+    sessionId,
+    turn,
+    step,
+    retry,
+    config: header.config,
+    ...(header.system === undefined ? {} : { system: header.system }),
+    tools: header.tools ?? [],
+    messages,
+  };
+}
+
+async function streamReply(
+  deps: CallModelDeps,
+  request: ModelRequest,
+  input: CallModelInput,
+  stream: string,
+  context: Context,
+): Promise<ModelOutcome> {
+  const deadline = AbortSignal.timeout(input.timeoutMs);
+  const signal = AbortSignal.any([context.cancellationSignal, deadline]);
+  const writer = createStreamWriter(deps.store, input.sessionId, stream);
+  const { model } = deps.models.find(request.config);
+  const outcome = await collectReply(model.stream(request, signal), signal, (part) => writer.write(encodeStreamedPart(part)));
+  const bytes = await closeQuietly(writer);
+  const ref = bytes === undefined || bytes === 0 ? {} : { stream: { stream, bytes } };
+  if (outcome.kind === "cancelled" && !context.cancellationSignal.aborted) {
+    const message = `the model did not finish within ${Math.round(input.timeoutMs / 1_000)} s`;
+    return { kind: "failure", failure: { code: "TIMEOUT", message }, ...ref };
+  }
+  if (outcome.kind === "cancelled") await cancelledBy(context);
+  const size = Buffer.byteLength(JSON.stringify(outcome));
+  if (size > maxReplyBytes) {
+    const message = `the reply has ${size} bytes, more than the ${maxReplyBytes} a session can log; ask for a smaller one`;
+    return { kind: "failure", failure: { code: "REPLY_TOO_LARGE", message }, ...ref };
+  }
+  return { ...outcome, ...ref };
+}
+
+/** Streamed text is a copy for watchers: when the store is away the reply counts all the same. */
+async function closeQuietly(writer: ReturnType<typeof createStreamWriter>): Promise<number | undefined> {
+  try {
+    return await writer.close();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Cancelled by the session: a value. Cancelled for another reason (worker shutdown, reset, pause): rejects, to be run again. */
+async function cancelledBy(context: Context): Promise<ModelOutcome> {
+  if (context.cancellationDetails?.cancelRequested !== true) await context.cancelled;
+  return { kind: "cancelled", content: [] };
+}
+
+function refused(error: unknown): ModelOutcome {
+  if (error instanceof LonghaulError && error.code === "SURFACE_MISMATCH") {
+    return { kind: "failure", failure: { code: error.code, message: error.message } };
+  }
+  throw error;
+}
+
+/** Sorts by the time of the execution, so that watchers can follow the newest. */
+function nonce(): string {
+  return `${Date.now().toString(36).padStart(9, "0")}${randomBytes(4).toString("hex")}`;
+}

@@ -1,0 +1,39 @@
+import type { Client } from "@temporalio/client";
+import type { HostActivities, SessionActivities } from "../contracts/activities.js";
+import type { Store } from "../contracts/store.js";
+import type { Models } from "../models/registry.js";
+import type { ToolRegistry } from "../tools/registry.js";
+import { createCallModel } from "./call-model.js";
+import { createRunTool, createSealTool } from "./run-tool.js";
+import { createSessionSource } from "./session-source.js";
+import { SurfaceReader } from "./surface-reader.js";
+import { createHostTools, createSharedTools } from "./tables.js";
+
+export interface ActivityDeps {
+  readonly client: Client;
+  readonly models: Models;
+  readonly tools: ToolRegistry;
+  readonly store: Store;
+  /** Data directory of this machine. */
+  readonly home: string;
+  readonly host: string;
+}
+
+/** On the queue `longhaul`. */
+export function createSessionActivities(deps: ActivityDeps): SessionActivities {
+  const source = createSessionSource(deps.client);
+  return {
+    callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
+    "tools.shared": createSharedTools(deps.tools, deps.models),
+    "tool.run": createRunTool({ ...deps, source }),
+  };
+}
+
+/** On the host's own queues; `host.tools` alone also on `longhaul.hosts`. */
+export function createHostActivities(deps: Omit<ActivityDeps, "models">): HostActivities {
+  return {
+    "host.tools": createHostTools(deps.tools, deps.host),
+    "tool.run": createRunTool({ ...deps, source: createSessionSource(deps.client) }),
+    "tool.seal": createSealTool(deps),
+  };
+}

@@ -1,0 +1,58 @@
+import { type Client, isGrpcServiceError, QueryNotRegisteredError } from "@temporalio/client";
+import type { SessionRef } from "../contracts/activities.js";
+import { LonghaulError, type Refusal } from "../contracts/errors.js";
+import type { LogEntry } from "../contracts/log.js";
+import { queries } from "../contracts/names.js";
+import type { LogPage, LogQuery, SurfacePage, SurfaceQuery } from "../contracts/session.js";
+
+/** What activities read of the session that called them: pages of exactly the run that asked (design D2). */
+export interface SessionSource {
+  nodes(ref: SessionRef, query: SurfaceQuery, signal: AbortSignal): Promise<SurfacePage>;
+  entry(ref: SessionRef, seq: number, signal: AbortSignal): Promise<LogEntry>;
+}
+
+/** How long a deadline or an exhausted server is retried, ms. */
+const patienceMs = 60_000;
+const callDeadlineMs = 15_000;
+
+export function createSessionSource(client: Client): SessionSource {
+  async function query<T>(ref: SessionRef, name: string, argument: LogQuery | SurfaceQuery, signal: AbortSignal): Promise<T> {
+    const handle = client.workflow.getHandle(ref.sessionId, ref.runId);
+    const until = Date.now() + patienceMs;
+    for (let pause = 100; ; pause = Math.min(pause * 2, 2_000)) {
+      signal.throwIfAborted();
+      try {
+        return await client.withDeadline(Date.now() + callDeadlineMs, () => handle.query<T, [typeof argument]>(name, argument));
+      } catch (error) {
+        if (!isTransient(error) || Date.now() + pause > until) throw error;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+  return {
+    async nodes(ref, range, signal) {
+      const page = await query<SurfacePage | Refusal>(ref, queries.surface, range, signal);
+      if ("ok" in page) throw new LonghaulError("SURFACE_MISMATCH", page.message);
+      return page;
+    },
+    async entry(ref, seq, signal) {
+      const page = await query<LogPage>(ref, queries.log, { after: seq - 1, limit: 1 }, signal);
+      const [entry] = page.entries;
+      if (entry?.seq !== seq) {
+        throw new LonghaulError("SURFACE_MISMATCH", `session ${ref.sessionId} has no log entry ${seq} in run ${ref.runId}`);
+      }
+      return entry;
+    },
+  };
+}
+
+/** Numbers of google.rpc.Code. */
+const transientCodes = new Set([1, 4, 8, 14]);
+
+function isTransient(error: unknown): boolean {
+  if (error instanceof QueryNotRegisteredError) return false;
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (isGrpcServiceError(cause)) return transientCodes.has(cause.code);
+  }
+  return false;
+}

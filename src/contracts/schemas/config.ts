@@ -1,0 +1,48 @@
+import * as z from "zod";
+import type { SessionConfig, SessionLimits } from "../config.js";
+import type { RequestConfig } from "../header.js";
+
+const name = z.string().min(1).max(200);
+
+export const requestConfigSchema = z.strictObject({
+  provider: name,
+  model: name,
+  reasoningEffort: name.exactOptional(),
+  temperature: z.number().min(0).max(10).exactOptional(),
+  maxTokens: z.int().min(1).exactOptional(),
+  stop: z.array(z.string().min(1)).readonly().exactOptional(),
+}) satisfies z.ZodType<RequestConfig>;
+
+export const sessionLimitsSchema = z.strictObject({
+  maxParallelToolCalls: z.int().min(1),
+  maxInlineBytes: z.int().min(1),
+  maxModelRetries: z.int().min(0),
+  retryBaseMs: z.int().min(0),
+  retryCapMs: z.int().min(0),
+  modelTimeoutMs: z.int().min(1),
+}) satisfies z.ZodType<SessionLimits>;
+
+export const sessionConfigSchema = z.strictObject({
+  request: requestConfigSchema,
+  system: z.string().exactOptional(),
+  allowParallelInProgress: z.boolean(),
+  worldTools: z.boolean(),
+  cwd: z.string().startsWith("/", "expected an absolute path").exactOptional(),
+  outsideWorkspace: z.boolean(),
+  deny: z.array(z.string()).readonly(),
+  ask: z.array(z.string()).readonly(),
+  limits: sessionLimitsSchema,
+}) satisfies z.ZodType<SessionConfig>;
+
+/** What `session.configure` may change: any part of the configuration. */
+export const configChangeSchema = z.strictObject({
+  request: requestConfigSchema.exactOptional(),
+  system: z.string().exactOptional(),
+  allowParallelInProgress: z.boolean().exactOptional(),
+  worldTools: z.boolean().exactOptional(),
+  cwd: sessionConfigSchema.shape.cwd,
+  outsideWorkspace: z.boolean().exactOptional(),
+  deny: sessionConfigSchema.shape.deny.exactOptional(),
+  ask: sessionConfigSchema.shape.ask.exactOptional(),
+  limits: sessionLimitsSchema.exactOptional(),
+}) satisfies z.ZodType<Partial<SessionConfig>>;

@@ -1,0 +1,59 @@
+import * as z from "zod";
+import type { CloseCommand, ConfigureCommand, SendCommand, TodoWriteCommand } from "../session.js";
+import { todoStatuses } from "../todo.js";
+import { configChangeSchema, sessionConfigSchema } from "./config.js";
+
+/** Most a message or a command may hold, UTF-8 bytes (design D10). */
+export const maxCommandBytes = 256 * 1024;
+
+export const sessionIdSchema = z
+  .string("expected 1-200 characters of A-Z a-z 0-9 . _ -")
+  .regex(/^[A-Za-z0-9._-]{1,200}$/u, "expected 1-200 characters of A-Z a-z 0-9 . _ -");
+
+/** An id chosen by the caller: of a message or of an operation. */
+export const callerIdSchema = z
+  .string("expected 1-200 characters without white space at its ends")
+  .min(1, "expected 1-200 characters without white space at its ends")
+  .max(200, "expected 1-200 characters without white space at its ends")
+  .refine((id) => id.trim() === id, "expected 1-200 characters without white space at its ends");
+
+export const sendSchema = z.strictObject({
+  id: callerIdSchema,
+  mode: z.enum(["followup", "steer", "inject"], "expected followup, steer or inject"),
+  content: z
+    .string("expected text")
+    .refine((text) => text.trim() !== "", "expected text that is not blank"),
+}) satisfies z.ZodType<SendCommand>;
+
+export const configureSchema = z
+  .strictObject({
+    config: configChangeSchema.exactOptional(),
+    refreshTools: z.boolean().exactOptional(),
+  })
+  .refine(
+    (cmd) => cmd.config !== undefined || cmd.refreshTools === true,
+    "expected `config` or `refreshTools: true`",
+  ) satisfies z.ZodType<ConfigureCommand>;
+
+export const closeSchema = z.strictObject({
+  reason: z.string().max(1000).exactOptional(),
+}) satisfies z.ZodType<CloseCommand>;
+
+/** The shape only: the rules of the list are the session's (spec/todo §3), so that every caller meets the same ones. */
+export const todoWriteSchema = z.strictObject({
+  opId: callerIdSchema,
+  turn: z.int().min(0),
+  todos: z.array(z.strictObject({ content: z.string(), status: z.enum(todoStatuses) })).readonly(),
+}) satisfies z.ZodType<TodoWriteCommand>;
+
+export const createSessionSchema = z.strictObject({
+  id: sessionIdSchema.exactOptional(),
+  config: sessionConfigSchema,
+  host: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,200}$/u, "expected 1-200 characters of A-Z a-z 0-9 . _ -")
+    .exactOptional(),
+  title: z.string().min(1).max(200).exactOptional(),
+  parentSession: sessionIdSchema.exactOptional(),
+  waitReady: z.boolean().exactOptional(),
+});

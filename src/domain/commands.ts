@@ -1,0 +1,131 @@
+import { refuse, type Refusal } from "../contracts/errors.js";
+import type { NewEntry } from "../contracts/log.js";
+import { commands } from "../contracts/names.js";
+import type { CommandResult, InterruptResult, SendResult, TodoWriteResult } from "../contracts/session.js";
+import { parseClose, parseConfigure, parseInterrupt, parseSend } from "./guards.js";
+import { decideClear, decideSend, pendingCount } from "./inbox.js";
+import type { Session } from "./session.js";
+import { decideTodoWrite } from "./todo-command.js";
+
+/**
+ * The commands of a session (design D10), each total: bad input is a refusal, never a throw. The same function answers
+ * an update and handles the signal of the same name; nothing is changed by a refused one.
+ */
+
+/** Puts a message in the inbox (spec/harness §2). The same id again gets the first verdict. */
+export function sendMessage(session: Session, input: unknown): SendResult | Refusal {
+  const parsed = parseSend(input);
+  if (!parsed.ok) return parsed;
+  const { id } = parsed.value;
+  const aborting = session.folds.turn.aborting !== undefined;
+  const decision = decideSend(session.folds.inbox, parsed.value, aborting);
+  if (!decision.ok) return decision;
+  if (decision.repeat) return { ok: true, id, seq: decision.seq };
+  const gone = refusalOfState(session);
+  if (gone !== undefined) return gone;
+  return { ok: true, id, seq: session.record(decision.entry) };
+}
+
+/** Ends the running turn and keeps the inbox: what is queued waits for the next waking send. */
+export function interrupt(session: Session, input: unknown): InterruptResult | Refusal {
+  const parsed = parseInterrupt(input);
+  if (!parsed.ok) return parsed;
+  const requested = session.requestAbort(parsed.value.reason ?? "user", true);
+  return { ok: true, result: requested ? "requested" : "idle", removed: 0 };
+}
+
+/** Empties the inbox, then ends the running turn; on an idle session it arms nothing. */
+export function cancelAll(session: Session, input: unknown): InterruptResult | Refusal {
+  const parsed = parseInterrupt(input);
+  if (!parsed.ok) return parsed;
+  const removed = pendingCount(session.folds.inbox);
+  session.record(...decideClear(session.folds.inbox));
+  const requested = session.requestAbort(parsed.value.reason ?? "user", false);
+  return { ok: true, result: requested ? "requested" : "idle", removed };
+}
+
+/** Refuses new input and ends the running turn; the loop closes the session. A repeat is accepted. */
+export function close(session: Session, input: unknown): CommandResult {
+  const parsed = parseClose(input);
+  if (!parsed.ok) return parsed;
+  session.closing ??= parsed.value;
+  session.requestAbort("disposed", true);
+  return { ok: true };
+}
+
+/** Changes the configuration; effective at the next step. */
+export function configure(session: Session, input: unknown): CommandResult {
+  const gone = refusalOfState(session);
+  if (gone !== undefined) return gone;
+  const parsed = parseConfigure(input, session.config);
+  if (!parsed.ok) return parsed;
+  const { config, refreshTools } = parsed.value;
+  if (config !== undefined) session.record({ type: "session/config", data: { config } });
+  session.refreshTools ||= refreshTools || config?.allowParallelInProgress !== undefined;
+  return { ok: true };
+}
+
+/** Replaces the todo list from outside the loop (spec/todo T1 to T4). */
+export function writeTodos(session: Session, input: unknown): TodoWriteResult {
+  const gone = refusalOfState(session);
+  if (gone !== undefined) return gone;
+  const { turn } = session.folds;
+  const decision = decideTodoWrite(session.folds.todo, input, {
+    allowParallelInProgress: session.config.allowParallelInProgress,
+    openTurn: turn.open ? turn.number : undefined,
+    nextSeq: session.log.lastSeq + 1,
+  });
+  session.record(...decision.events);
+  return decision.result;
+}
+
+/**
+ * Why a command would be refused before anything reaches history, for an update's validator. Only what cannot turn
+ * out otherwise by the time the handler runs.
+ */
+export function refusalOf(session: Session, name: string, input: unknown): Refusal | undefined {
+  const parsed =
+    name === commands.send
+      ? parseSend(input)
+      : name === commands.configure
+        ? parseConfigure(input, session.config)
+        : name === commands.close
+          ? parseClose(input)
+          : name === commands.todoWrite
+            ? undefined
+            : parseInterrupt(input);
+  if (parsed !== undefined && !parsed.ok) return parsed;
+  if (name === commands.send) {
+    const sent = parseSend(input);
+    if (sent.ok) {
+      const decision = decideSend(session.folds.inbox, sent.value, false);
+      if (!decision.ok) return decision;
+      if (decision.repeat) return undefined;
+    }
+  }
+  return name === commands.close ? undefined : refusalOfState(session);
+}
+
+/** The entry that keeps a refused signal: nobody waits for its verdict. */
+export function rejection(command: string, input: unknown, refusal: Refusal): NewEntry {
+  const id = typeof input === "object" && input !== null && "id" in input ? input.id : undefined;
+  return {
+    type: "session/rejected",
+    data: {
+      command,
+      ...(typeof id === "string" ? { id: id.slice(0, 200) } : {}),
+      code: refusal.code,
+      message: refusal.message.slice(0, 1_000),
+    },
+  };
+}
+
+function refusalOfState(session: Session): Refusal | undefined {
+  if (session.fault !== undefined) {
+    return refuse("SESSION_FAULTED", `session ${session.id} is faulted and takes no input: ${session.fault.message}`);
+  }
+  if (session.folds.closed || session.closing !== undefined) {
+    return refuse("SESSION_CLOSED", `session ${session.id} is closed; create a new one`);
+  }
+  return undefined;
+}

@@ -1,0 +1,85 @@
+import type { RequestConfig } from "../contracts/header.js";
+import type { ModelOutcome, ModelRoute } from "../contracts/model.js";
+import type { ArgumentsRef, ToolOutcome, ToolRow } from "../contracts/tools.js";
+
+/** A piece of outside work the loop begins. `key` names it among the work under way. */
+export type Op =
+  | {
+      readonly kind: "model";
+      readonly key: string;
+      readonly turn: number;
+      readonly step: number;
+      readonly retry: number;
+      readonly headerSeq: number;
+      readonly length: number;
+      readonly digest: string;
+      readonly timeoutMs: number;
+      /** `provider/model`, for people. */
+      readonly route: string;
+    }
+  | {
+      readonly kind: "tool";
+      readonly key: string;
+      readonly row: ToolRow;
+      readonly callId: string;
+      /** `<turn>.<step>.<callId>` */
+      readonly claim: string;
+      readonly args: ArgumentsRef;
+      readonly deadlineMs?: number;
+    }
+  | { readonly kind: "sleep"; readonly key: string; readonly ms: number; readonly summary: string }
+  | { readonly kind: "route"; readonly key: string; readonly request: RequestConfig }
+  | { readonly kind: "tools"; readonly key: string };
+
+/** What the loop asks its driver for. Only `wait` and `settle` take time. */
+export type Effect =
+  | { readonly kind: "start"; readonly op: Op }
+  | { readonly kind: "cancel"; readonly key: string }
+  /** Until some op has settled, or, when `abortable`, until an abort was requested. */
+  | { readonly kind: "wait"; readonly abortable: boolean }
+  /** Until every message handler has finished (facts §0.11). */
+  | { readonly kind: "settle" };
+
+export type Settled =
+  | { readonly kind: "model"; readonly key: string; readonly outcome: ModelOutcome }
+  | { readonly kind: "tool"; readonly key: string; readonly result: ToolSettled }
+  | { readonly kind: "sleep"; readonly key: string }
+  | { readonly kind: "route"; readonly key: string; readonly route: ModelRoute | undefined }
+  | { readonly kind: "tools"; readonly key: string }
+  | { readonly kind: "abort" };
+
+/** `unstarted`: no body ran, because the call was cancelled first. */
+export type ToolSettled = { readonly kind: "outcome"; readonly outcome: ToolOutcome } | { readonly kind: "unstarted" };
+
+/** The agent loop: yields what it wants done, is resumed with what happened. Pure; no clock, no I/O. */
+export type Loop<T> = Generator<Effect, T, Settled | undefined>;
+
+/** Begins work without waiting for it. */
+export function* start(op: Op): Loop<void> {
+  yield { kind: "start", op };
+}
+
+/** Asks for the end of work that was begun; its result still comes. */
+export function* cancel(key: string): Loop<void> {
+  yield { kind: "cancel", key };
+}
+
+/** The next thing that happened. */
+export function* wait(abortable: boolean): Loop<Settled> {
+  const settled = yield { kind: "wait", abortable };
+  return settled ?? { kind: "abort" };
+}
+
+/** Runs one op to its end. When an abort is requested it is cancelled, and what it has is returned. */
+export function* runOne(op: Op, aborting: () => boolean): Loop<Settled> {
+  yield { kind: "start", op };
+  let cancelled = false;
+  for (;;) {
+    if (aborting() && !cancelled) {
+      cancelled = true;
+      yield { kind: "cancel", key: op.key };
+    }
+    const settled = yield* wait(!cancelled);
+    if (settled.kind !== "abort" && settled.key === op.key) return settled;
+  }
+}

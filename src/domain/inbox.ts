@@ -1,0 +1,158 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import type { UserMessage } from "../contracts/content.js";
+import { refuse, type Refusal } from "../contracts/errors.js";
+import type { InboxTarget, LogEntry, NewEntry } from "../contracts/log.js";
+import type { SendCommand } from "../contracts/session.js";
+
+/** How many message ids are remembered for exactly-once (design D9). */
+export const seenWindow = 1_000;
+
+/** Two durable ordered lists of accepted messages (spec/harness §2). Plain JSON. */
+export interface InboxState {
+  readonly nextTurn: readonly UserMessage[];
+  readonly nextStep: readonly UserMessage[];
+  /** A waking message is pending: an idle session opens a turn. */
+  readonly wake: boolean;
+  readonly seen: readonly SeenId[];
+}
+
+/** The verdict of an id, so that a repeat gets it again. */
+export interface SeenId {
+  readonly id: string;
+  /** Short digest of mode and content. */
+  readonly key: string;
+  readonly seq: number;
+}
+
+export const emptyInbox: InboxState = { nextTurn: [], nextStep: [], wake: false, seen: [] };
+
+export function pendingCount(inbox: InboxState): number {
+  return inbox.nextTurn.length + inbox.nextStep.length;
+}
+
+export type SendDecision =
+  | { readonly ok: true; readonly repeat: true; readonly seq: number }
+  | { readonly ok: true; readonly repeat: false; readonly entry: NewEntry }
+  | Refusal;
+
+/**
+ * Where a message goes. `followup` waits for a turn of its own, `steer` joins the running turn, `inject` joins the
+ * next request without waking. After an abort was requested a steer goes to the next turn (spec/harness §2).
+ */
+export function decideSend(inbox: InboxState, command: SendCommand, aborting: boolean): SendDecision {
+  const seen = inbox.seen.find((one) => one.id === command.id);
+  const key = sendKey(command);
+  if (seen !== undefined) {
+    if (seen.key === key) return { ok: true, repeat: true, seq: seen.seq };
+    return refuse(
+      "DUPLICATE_ID",
+      `message id ${JSON.stringify(command.id)} was already used for another message (entry ${seen.seq}); send this one under a new id`,
+    );
+  }
+  const target: InboxTarget =
+    command.mode === "followup" || (command.mode === "steer" && aborting) ? "next-turn" : "next-step";
+  const message: UserMessage = {
+    id: command.id,
+    role: "user",
+    content: [{ type: "text", text: command.content }],
+    source: { kind: "user", mode: command.mode },
+  };
+  const entry: NewEntry = {
+    type: "agent/inbox/spliced",
+    data: {
+      target,
+      start: listOf(inbox, target).length,
+      inserted: [message],
+      ...(command.mode === "inject" ? {} : { wake: true as const }),
+    },
+  };
+  return { ok: true, repeat: false, entry };
+}
+
+/** Puts messages of the session itself (plugin contexts, stopping hooks) into the next step. */
+export function decideInsert(inbox: InboxState, messages: readonly UserMessage[]): readonly NewEntry[] {
+  if (messages.length === 0) return [];
+  return [
+    {
+      type: "agent/inbox/spliced",
+      data: { target: "next-step", start: inbox.nextStep.length, inserted: messages },
+    },
+  ];
+}
+
+/** Claims at a turn's start: all next-step input, then one next-turn message; between steps: next-step only. */
+export function decideClaim(
+  inbox: InboxState,
+  edge: "turn" | "step",
+): { readonly messages: readonly UserMessage[]; readonly entries: readonly NewEntry[] } {
+  const first = edge === "turn" ? inbox.nextTurn.slice(0, 1) : [];
+  const entries: NewEntry[] = [];
+  if (inbox.nextStep.length > 0) entries.push(removal("next-step", inbox.nextStep.length));
+  if (first.length > 0) entries.push(removal("next-turn", first.length));
+  return { messages: [...inbox.nextStep, ...first], entries };
+}
+
+/** Empties both lists, next-step first (spec/harness §2, cancel). */
+export function decideClear(inbox: InboxState): readonly NewEntry[] {
+  const entries: NewEntry[] = [];
+  if (inbox.nextStep.length > 0) entries.push(removal("next-step", inbox.nextStep.length, "canceled"));
+  if (inbox.nextTurn.length > 0) entries.push(removal("next-turn", inbox.nextTurn.length, "canceled"));
+  return entries;
+}
+
+export function foldInbox(inbox: InboxState, entry: LogEntry): InboxState {
+  switch (entry.type) {
+    case "agent/inbox/spliced": {
+      const { target, start, removedCount = 0, inserted, wake } = entry.data;
+      const list = [...listOf(inbox, target)];
+      list.splice(start, removedCount, ...inserted);
+      const next: InboxState = {
+        ...inbox,
+        ...(target === "next-turn" ? { nextTurn: list } : { nextStep: list }),
+        wake: inbox.wake || wake === true,
+        seen: inserted.length === 0 ? inbox.seen : remember(inbox.seen, inserted, entry.seq),
+      };
+      return pendingCount(next) === 0 ? { ...next, wake: false } : next;
+    }
+    case "session/interrupt":
+      return inbox.wake ? { ...inbox, wake: false } : inbox;
+    case "turn/end": {
+      const goesOn = entry.data.reason.kind === "completed" || entry.data.reason.kind === "max-tokens";
+      const wake =
+        pendingCount(inbox) > 0 && (goesOn || (entry.data.reason.kind === "aborted" && inbox.wake));
+      return wake === inbox.wake ? inbox : { ...inbox, wake };
+    }
+    default:
+      return inbox;
+  }
+}
+
+function removal(target: InboxTarget, removedCount: number, outcome?: "canceled"): NewEntry {
+  return {
+    type: "agent/inbox/spliced",
+    data: { target, start: 0, removedCount, inserted: [], ...(outcome === undefined ? {} : { outcome }) },
+  };
+}
+
+function listOf(inbox: InboxState, target: InboxTarget): readonly UserMessage[] {
+  return target === "next-turn" ? inbox.nextTurn : inbox.nextStep;
+}
+
+function remember(seen: readonly SeenId[], inserted: readonly UserMessage[], seq: number): readonly SeenId[] {
+  const added = inserted
+    .filter((message) => message.source.kind === "user")
+    .map((message): SeenId => {
+      const text = message.content[0]?.type === "text" ? message.content[0].text : "";
+      return { id: message.id, key: keyOf(message.source["mode"] ?? "", text), seq };
+    });
+  return added.length === 0 ? seen : [...seen, ...added].slice(-seenWindow);
+}
+
+function sendKey(command: SendCommand): string {
+  return keyOf(command.mode, command.content);
+}
+
+function keyOf(mode: string, content: string): string {
+  return bytesToHex(sha256(utf8ToBytes(`${mode}\n${content}`))).slice(0, 16);
+}

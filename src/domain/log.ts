@@ -1,0 +1,103 @@
+import { refuse, type Refusal } from "../contracts/errors.js";
+import type { EventType, LogEntry, NewEntry } from "../contracts/log.js";
+import { checkLossless, deepFreezeCopy } from "./lossless.js";
+import { Surface } from "./surface.js";
+import { checkTodoEvent } from "./todo.js";
+
+/** Longhaul's own entries: a reader of the harness may skip them (design §2). */
+const ownTypes: readonly EventType[] = [
+  "session/open",
+  "session/config",
+  "session/tools",
+  "session/bound",
+  "session/live",
+  "session/interrupt",
+  "session/close",
+  "session/rejected",
+  "todo/rejected",
+];
+
+const harnessTypes: readonly EventType[] = [
+  "user/message",
+  "assistant/message",
+  "tool/call",
+  "tool/result",
+  "turn/start",
+  "turn/end",
+  "step/start",
+  "step/end",
+  "agent/inbox/spliced",
+  "request/header",
+  "request/context",
+  "llm/retry",
+  "llm/retry-started",
+  "todo/write",
+  "session/end-seed",
+];
+
+const known = new Set<string>([...ownTypes, ...harnessTypes]);
+const own = new Set<string>(ownTypes);
+
+/** The ordered session events (spec/harness §1). Entries are detached, frozen copies; `seq` is contiguous from 0. */
+export class SessionLog {
+  readonly #entries: LogEntry[] = [];
+  readonly surface = new Surface();
+
+  get entries(): readonly LogEntry[] {
+    return this.#entries;
+  }
+
+  get lastSeq(): number {
+    return this.#entries.length - 1;
+  }
+
+  /** Appends one entry, or refuses it and changes nothing. */
+  append(entry: NewEntry, time: number): { readonly ok: true; readonly entry: LogEntry } | Refusal {
+    const problem = this.check(entry);
+    if (problem !== undefined) return refuse("INVARIANT", `log entry ${entry.type}: ${problem}`);
+    const stored = deepFreezeCopy({
+      type: entry.type,
+      seq: this.#entries.length,
+      time,
+      data: entry.data,
+      ...(own.has(entry.type) ? { ignorable: true } : {}),
+      ...(entry.surfaceOp === undefined ? {} : { surfaceOp: entry.surfaceOp }),
+      ...(entry.sourceEventSeqs === undefined ? {} : { sourceEventSeqs: entry.sourceEventSeqs }),
+    }) as LogEntry;
+    this.#entries.push(stored);
+    this.surface.apply(stored);
+    return { ok: true, entry: stored };
+  }
+
+  /** Why an entry cannot be appended, or undefined. */
+  check(entry: NewEntry): string | undefined {
+    const lossy = checkLossless(entry.data);
+    if (lossy !== undefined) return lossy;
+    const cited = entry.sourceEventSeqs?.find((seq) => !Number.isInteger(seq) || seq < 0 || seq > this.lastSeq);
+    if (cited !== undefined) return `cites entry ${cited}, which does not exist`;
+    if (entry.type === "todo/write") {
+      const shape = checkTodoEvent(entry.data);
+      if (shape !== undefined) return shape;
+    }
+    return this.surface.check(entry);
+  }
+}
+
+/**
+ * Loads a log that came from outside (an export, a seed). A gap in `seq` is LOG_CORRUPT; an entry of unknown type is
+ * LOG_UNSUPPORTED unless it is marked `ignorable` (spec/harness §1).
+ */
+export function loadLog(entries: readonly LogEntry[]): { readonly ok: true; readonly log: SessionLog } | Refusal {
+  const log = new SessionLog();
+  for (const [position, entry] of entries.entries()) {
+    if (entry.seq !== position) {
+      return refuse("LOG_CORRUPT", `expected seq ${position}, came ${String(entry.seq)}: the log has a gap`);
+    }
+    if (!known.has(entry.type) && entry.ignorable !== true) {
+      return refuse("LOG_UNSUPPORTED", `entry ${position} has the unknown type ${JSON.stringify(entry.type)}; a newer Longhaul may read it`);
+    }
+    const appended = log.append(entry, entry.time);
+    if (!appended.ok) return refuse("LOG_CORRUPT", `entry ${position}: ${appended.message}`);
+  }
+  return { ok: true, log };
+}

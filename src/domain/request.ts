@@ -1,0 +1,86 @@
+import type { SessionConfig } from "../contracts/config.js";
+import type { RequestConfig, RequestHeader, ToolSchema } from "../contracts/header.js";
+import type { NewEntry } from "../contracts/log.js";
+import type { AdapterDefaults } from "../contracts/model.js";
+import type { ToolRow } from "../contracts/tools.js";
+import { canonicalJson } from "./canonical.js";
+
+/** The header in force and where it stands (spec/harness §4). Plain JSON. */
+export interface HeaderState {
+  readonly seq: number;
+  readonly header: RequestHeader;
+}
+
+/**
+ * Header of the next request: route, prompt text, and the logged tool table in its order. What the adapter would fill
+ * in is written out and marked, so that a switch of provider fills it in anew (spec/harness §4).
+ */
+export function buildHeader(
+  request: RequestConfig,
+  defaults: AdapterDefaults | undefined,
+  system: string | undefined,
+  tools: readonly ToolRow[],
+): RequestHeader {
+  const effort = request.reasoningEffort === undefined ? defaults?.reasoningEffort : undefined;
+  const maxTokens = request.maxTokens === undefined ? defaults?.maxTokens : undefined;
+  const marks: NonNullable<RequestHeader["adapterDefaults"]> = {
+    ...(effort === undefined ? {} : { reasoningEffort: true as const }),
+    ...(maxTokens === undefined ? {} : { maxTokens: true as const }),
+  };
+  return {
+    config: {
+      ...request,
+      ...(effort === undefined ? {} : { reasoningEffort: effort }),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+    },
+    ...(Object.keys(marks).length === 0 ? {} : { adapterDefaults: marks }),
+    ...(system === undefined || system === "" ? {} : { system }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(schemaOf) }),
+  };
+}
+
+/** The prompt's sections that come from the session itself. */
+export function systemPrompt(
+  config: SessionConfig,
+  place: { readonly host?: string; readonly live: boolean },
+): string | undefined {
+  const sections: string[] = [];
+  if (config.system !== undefined && config.system !== "") sections.push(config.system);
+  if (config.worldTools && config.cwd !== undefined) {
+    sections.push(`Your workspace is ${config.cwd}. Relative paths are resolved against it.`);
+  }
+  if (config.worldTools && !place.live) {
+    sections.push(
+      `The workspace host${place.host === undefined ? "" : ` ${place.host}`} does not answer at the moment: tools that need it are missing until it is back.`,
+    );
+  }
+  return sections.length === 0 ? undefined : sections.join("\n\n");
+}
+
+/** `request/header` when there is none yet or when it differs in any field or in the order of tools. */
+export function decideHeader(current: HeaderState | undefined, next: RequestHeader): readonly NewEntry[] {
+  if (current === undefined) return [{ type: "request/header", data: { header: next, reason: "initial" } }];
+  if (canonicalJson(current.header) === canonicalJson(next)) return [];
+  return [{ type: "request/header", data: { header: next, reason: "change" } }];
+}
+
+/** Capacity of the route, as last logged. */
+export interface RouteContext {
+  readonly provider: string;
+  readonly model: string;
+  readonly contextWindow?: number;
+}
+
+/** `request/context` when the route or its capacity changed (spec/harness §4). */
+export function decideContext(current: RouteContext | undefined, next: RouteContext): readonly NewEntry[] {
+  const same =
+    current !== undefined &&
+    current.provider === next.provider &&
+    current.model === next.model &&
+    current.contextWindow === next.contextWindow;
+  return same ? [] : [{ type: "request/context", data: next }];
+}
+
+function schemaOf(row: ToolRow): ToolSchema {
+  return { name: row.name, description: row.description, parameters: row.parameters };
+}

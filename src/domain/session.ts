@@ -1,0 +1,209 @@
+import type { UserMessage } from "../contracts/content.js";
+import type { SessionConfig } from "../contracts/config.js";
+import type { Refusal } from "../contracts/errors.js";
+import type { AbortReason, EndReason, LogEntry, NewEntry, SessionHeader } from "../contracts/log.js";
+import type { ModelRoute } from "../contracts/model.js";
+import type { SessionStateName } from "../contracts/names.js";
+import type { ToolRow } from "../contracts/tools.js";
+import { emptyInbox, foldInbox, pendingCount, type InboxState } from "./inbox.js";
+import { SessionLog } from "./log.js";
+import type { HeaderState, RouteContext } from "./request.js";
+import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
+
+/** Folds of the log that the loop reads. Plain JSON; each entry makes a new value. */
+export interface SessionFolds {
+  readonly inbox: InboxState;
+  readonly todo: TodoState;
+  readonly turn: TurnState;
+  readonly place: PlaceState;
+  readonly config: SessionConfig | undefined;
+  readonly sessionHeader: SessionHeader | undefined;
+  readonly header: HeaderState | undefined;
+  readonly context: RouteContext | undefined;
+  readonly closed: boolean;
+}
+
+export interface TurnState {
+  /** Last turn number; 0 before the first. */
+  readonly number: number;
+  readonly open: boolean;
+  /** Last step number of the turn; 0 before its first. */
+  readonly step: number;
+  readonly stepOpen: boolean;
+  /** A reply of this turn was cut by its token limit: the turn ends `max-tokens` (sticky). */
+  readonly cut: boolean;
+  /** An abort was requested: first cause wins. */
+  readonly aborting?: AbortReason;
+  readonly lastEnd?: { readonly turn: number; readonly reason: EndReason };
+}
+
+/** Binding, liveness and the tool table (design D3, D5). */
+export interface PlaceState {
+  readonly host?: string;
+  readonly epoch: number;
+  readonly live: boolean;
+  readonly tools: readonly ToolRow[];
+  readonly jobKinds: readonly string[];
+  /** The first `session/tools` is logged. */
+  readonly ready: boolean;
+}
+
+const initialFolds: SessionFolds = {
+  inbox: emptyInbox,
+  todo: emptyTodoState,
+  turn: { number: 0, open: false, step: 0, stepOpen: false, cut: false },
+  place: { epoch: 0, live: true, tools: [], jobKinds: [], ready: false },
+  config: undefined,
+  sessionHeader: undefined,
+  header: undefined,
+  context: undefined,
+  closed: false,
+};
+
+/**
+ * One session: its log and the folds of it. The log is the only truth; everything here but the fields
+ * that can be assigned is derived from it.
+ */
+export class Session {
+  readonly id: string;
+  readonly log = new SessionLog();
+  readonly #now: () => number;
+  #folds = initialFolds;
+  /** An entry was refused: a bug, never a user's mistake. The session parks as `faulted`. */
+  fault: Refusal | undefined;
+  /** Close was asked for; new input is refused. */
+  closing: { readonly reason?: string } | undefined;
+  /** Routes whose capacity and defaults are known to this run. */
+  routes: readonly ModelRoute[] = [];
+  /** The tool table is to be asked for again before the next step. */
+  refreshTools = false;
+
+  constructor(id: string, now: () => number) {
+    this.id = id;
+    this.#now = now;
+  }
+
+  get folds(): SessionFolds {
+    return this.#folds;
+  }
+
+  get config(): SessionConfig {
+    if (this.#folds.config === undefined) throw new Error("session/open is the first entry of a log");
+    return this.#folds.config;
+  }
+
+  /** Appends entries and folds them. Returns the `seq` of the last one. */
+  record(...entries: readonly NewEntry[]): number {
+    for (const entry of entries) {
+      if (this.fault !== undefined) break;
+      const appended = this.log.append(entry, this.#now());
+      if (!appended.ok) {
+        this.fault = appended;
+        break;
+      }
+      this.#folds = fold(this.#folds, appended.entry);
+    }
+    return this.log.lastSeq;
+  }
+
+  /** Is there a turn to open? */
+  shouldRun(): boolean {
+    const { inbox, place, closed } = this.#folds;
+    return (
+      place.ready && !closed && this.closing === undefined && this.fault === undefined && inbox.wake && pendingCount(inbox) > 0
+    );
+  }
+
+  /** The first state that holds, in the order of design D5. */
+  state(): SessionStateName {
+    const { closed, turn, place } = this.#folds;
+    if (closed) return "closed";
+    if (this.fault !== undefined) return "faulted";
+    if (turn.open) return "running";
+    if (!place.live) return "cold";
+    return "idle";
+  }
+
+  /** Requests the end of the running turn; false when none runs or one is being aborted already. */
+  requestAbort(reason: AbortReason, keepInbox: boolean): boolean {
+    const { turn } = this.#folds;
+    if (!turn.open || turn.aborting !== undefined) return false;
+    this.record({ type: "session/interrupt", data: { reason, keepInbox } });
+    return true;
+  }
+}
+
+/** The next folds; parts that an entry does not concern stay the same reference. */
+export function fold(folds: SessionFolds, entry: LogEntry): SessionFolds {
+  return {
+    ...folds,
+    inbox: foldInbox(folds.inbox, entry),
+    todo: foldTodoState(folds.todo, entry),
+    turn: foldTurn(folds.turn, entry),
+    place: foldPlace(folds.place, entry),
+    ...foldConfig(entry),
+  };
+}
+
+function foldConfig(entry: LogEntry): Partial<SessionFolds> {
+  switch (entry.type) {
+    case "session/open":
+      return { config: entry.data.config, sessionHeader: entry.data.header };
+    case "session/config":
+      return { config: entry.data.config };
+    case "request/header":
+      return { header: { seq: entry.seq, header: entry.data.header } };
+    case "request/context":
+      return { context: entry.data };
+    case "session/close":
+      return { closed: true };
+    default:
+      return {};
+  }
+}
+
+function foldTurn(turn: TurnState, entry: LogEntry): TurnState {
+  switch (entry.type) {
+    case "turn/start":
+      return {
+        number: entry.data.turn,
+        open: true,
+        step: 0,
+        stepOpen: false,
+        cut: false,
+        ...(turn.lastEnd === undefined ? {} : { lastEnd: turn.lastEnd }),
+      };
+    case "turn/end": {
+      const { number, step } = turn;
+      return { number, open: false, step, stepOpen: false, cut: false, lastEnd: { turn: number, reason: entry.data.reason } };
+    }
+    case "step/start":
+      return { ...turn, step: entry.data.step, stepOpen: true };
+    case "step/end":
+      return { ...turn, stepOpen: false };
+    case "assistant/message":
+      return entry.data.finish === "max-tokens" && !turn.cut ? { ...turn, cut: true } : turn;
+    case "session/interrupt":
+      return turn.open && turn.aborting === undefined ? { ...turn, aborting: entry.data.reason } : turn;
+    default:
+      return turn;
+  }
+}
+
+function foldPlace(place: PlaceState, entry: LogEntry): PlaceState {
+  switch (entry.type) {
+    case "session/bound":
+      return { ...place, host: entry.data.host, epoch: entry.data.epoch };
+    case "session/live":
+      return { ...place, live: entry.data.live };
+    case "session/tools":
+      return { ...place, tools: entry.data.tools, jobKinds: entry.data.jobKinds, ready: true };
+    default:
+      return place;
+  }
+}
+
+/** A message of the session's own, e.g. from a policy. */
+export function pluginMessage(id: string, name: string, text: string): UserMessage {
+  return { id, role: "user", content: [{ type: "text", text }], source: { kind: "plugin", name } };
+}

@@ -1,0 +1,49 @@
+import type { SessionConfig } from "../contracts/config.js";
+import type { NewEntry } from "../contracts/log.js";
+import type { ToolOutcome, ToolRow } from "../contracts/tools.js";
+import type { PolicyCall } from "./policy.js";
+import type { Session } from "./session.js";
+import { errorOutcome } from "./tool-outcome.js";
+import { applyTodoWrite } from "./todo.js";
+import { todoToolName, todoToolRow } from "./todo-tool.js";
+
+/** What a state tool decided: its result, and the entries that are logged right before it (design D3). */
+export interface StateToolResult {
+  readonly outcome: ToolOutcome;
+  readonly entries: readonly NewEntry[];
+}
+
+type StateTool = (session: Session, call: PolicyCall) => StateToolResult;
+
+const stateTools: { readonly [name: string]: StateTool } = {
+  [todoToolName]: (session, call) => {
+    const verdict = applyTodoWrite(call.args, session.config);
+    if (!verdict.ok) return { outcome: errorOutcome(verdict.code, verdict.message), entries: [] };
+    const { pending, inProgress, completed } = verdict.counts;
+    return {
+      outcome: {
+        content: [{ type: "text", text: verdict.text }],
+        isError: false,
+        meta: { pending, inProgress, completed },
+      },
+      entries: [{ type: "todo/write", data: { todos: verdict.todos } }],
+    };
+  },
+};
+
+/** The rows of the tool table that run in workflow code. */
+export function stateToolRows(config: SessionConfig): readonly ToolRow[] {
+  return [todoToolRow(config.allowParallelInProgress)];
+}
+
+/** Runs a tool in workflow code; atomic with its result. */
+export function runStateTool(session: Session, call: PolicyCall): StateToolResult {
+  const tool = stateTools[call.name];
+  if (tool === undefined) {
+    return {
+      outcome: errorOutcome("TOOL_UNAVAILABLE", `this worker's build has no tool ${JSON.stringify(call.name)}`),
+      entries: [],
+    };
+  }
+  return tool(session, call);
+}

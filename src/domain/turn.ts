@@ -1,0 +1,118 @@
+import type { UserMessage } from "../contracts/content.js";
+import type { EndReason } from "../contracts/log.js";
+import { runOne, type Loop } from "./effects.js";
+import { decideClaim, decideInsert } from "./inbox.js";
+import { callModel } from "./model-call.js";
+import type { PolicyContext, SessionPolicy } from "./policy.js";
+import { pluginMessage, type Session } from "./session.js";
+import { runToolBatch } from "./tool-batch.js";
+
+/**
+ * One turn (spec/harness §2), from its start or from the step edge at which an open one stands.
+ *
+ * Invariants:
+ * 1. `turn/start` precedes the claim; a claimed message is in the log as `user/message` or its turn ended without it.
+ * 2. Every `turn/start` meets one `turn/end`, every `step/start` one `step/end`, whatever fails in between.
+ * 3. Between two effects nothing else can happen: a decision and its entries are one block.
+ * 4. After an abort was requested nothing new is started.
+ */
+export function* runTurn(session: Session, policy: SessionPolicy, random: () => number): Loop<void> {
+  yield { kind: "settle" };
+  if (!session.folds.turn.open) {
+    session.record({ type: "turn/start", data: { turn: session.folds.turn.number + 1 } });
+  }
+  let reason: EndReason | undefined;
+  while (reason === undefined) reason = yield* runStep(session, policy, random);
+  session.record({ type: "turn/end", data: { turn: session.folds.turn.number, reason } });
+}
+
+/** One step, or the end of the turn. */
+function* runStep(session: Session, policy: SessionPolicy, random: () => number): Loop<EndReason | undefined> {
+  yield { kind: "settle" };
+  const aborted = abortOf(session);
+  if (aborted !== undefined) return aborted;
+  if (session.refreshTools) {
+    session.refreshTools = false;
+    yield* runOne({ kind: "tools", key: `tools/${contextOf(session, 1).turn}` }, () => abortOf(session) !== undefined);
+    const stopped = abortOf(session);
+    if (stopped !== undefined) return stopped;
+  }
+  const first = session.folds.turn.step === 0;
+  const context = contextOf(session, session.folds.turn.step + 1);
+  const claim = decideClaim(session.folds.inbox, first ? "turn" : "step");
+  session.record(...claim.entries);
+  const entered = enterStep(policy, context, claim.messages);
+  if (entered.kind === "end") return entered.reason;
+  if (first && entered.messages.length === 0) return { kind: "completed" };
+
+  const { turn, step } = context;
+  session.record({ type: "step/start", data: { turn, step } });
+  for (const message of [...runtimeContext(session, policy, context), ...entered.messages]) {
+    session.record({ type: "user/message", surfaceOp: "append", data: { message } });
+  }
+  const reply = yield* callModel(session, policy, context, random);
+  let owed = false;
+  if (reply.kind === "calls" && reply.calls.length > 0) {
+    const batch = yield* runToolBatch(session, policy, context, reply.calls);
+    owed = !batch.concludes;
+  }
+  session.record({ type: "step/end", data: { turn, step } });
+  if (session.fault !== undefined) return { kind: "error", code: "INVARIANT", message: session.fault.message };
+  if (reply.kind === "end") return reply.reason;
+  return abortOf(session) ?? (owed ? undefined : endOrGoOn(session, policy, context));
+}
+
+/** Pre-step: what the claimed input becomes. */
+function enterStep(
+  policy: SessionPolicy,
+  context: PolicyContext,
+  claimed: readonly UserMessage[],
+):
+  | { readonly kind: "enter"; readonly messages: readonly UserMessage[] }
+  | { readonly kind: "end"; readonly reason: EndReason } {
+  try {
+    const decision = policy.preStep?.(context, claimed) ?? { kind: "enter", messages: claimed };
+    if (decision.kind === "enter") return decision;
+    return {
+      kind: "end",
+      reason: { kind: "blocked", ...(decision.message === undefined ? {} : { message: decision.message }) },
+    };
+  } catch (error) {
+    const message = `the pre-step policy failed: ${String(error)}`;
+    return { kind: "end", reason: { kind: "error", code: "INVARIANT", message } };
+  }
+}
+
+const runtimeContextName = "runtime-context";
+
+/** The policy's runtime context, when it differs from the one the model last saw. */
+function runtimeContext(session: Session, policy: SessionPolicy, context: PolicyContext): readonly UserMessage[] {
+  const text = policy.runtimeContext?.(context);
+  if (text === undefined) return [];
+  const shown = session.log.surface.nodes.findLast((node) => node.message.source["name"] === runtimeContextName);
+  const block = shown?.message.content[0];
+  if (block?.type === "text" && block.text === text) return [];
+  return [pluginMessage(`context/${context.turn}.${context.step}`, runtimeContextName, text)];
+}
+
+/** After a step that owes nothing: late input or an objection forces one more step, else the turn ends. */
+function endOrGoOn(session: Session, policy: SessionPolicy, context: PolicyContext): EndReason | undefined {
+  if (session.folds.inbox.nextStep.length === 0) {
+    const objections = policy.turnStopping?.(context) ?? [];
+    const messages = objections.map((text, index) =>
+      pluginMessage(`stopping/${context.turn}.${context.step}/${index + 1}`, "turn-stopping", text),
+    );
+    session.record(...decideInsert(session.folds.inbox, messages));
+  }
+  if (session.folds.inbox.nextStep.length > 0) return undefined;
+  return { kind: session.folds.turn.cut ? "max-tokens" : "completed" };
+}
+
+function abortOf(session: Session): EndReason | undefined {
+  const reason = session.folds.turn.aborting;
+  return reason === undefined ? undefined : { kind: "aborted", reason };
+}
+
+function contextOf(session: Session, step: number): PolicyContext {
+  return { sessionId: session.id, turn: session.folds.turn.number, step, config: session.config };
+}

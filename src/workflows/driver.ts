@@ -1,0 +1,86 @@
+import { allHandlersFinished, CancellationScope, condition, isCancellation, sleep } from "@temporalio/workflow";
+import type { Effect, Loop, Op, Settled } from "../domain/effects.js";
+import type { Session } from "../domain/session.js";
+import { runModelCall } from "./model-call.js";
+import { refreshTable, routeOf } from "./tool-table.js";
+import { runWorldTool } from "./tool-call.js";
+
+/**
+ * Carries out what the loop asks for: begins work in cancellation scopes of its own, and resumes the loop with what
+ * settled, one thing at a time. After every wait it settles the handlers, so that no command is issued between two
+ * updates of one task (facts §0.11).
+ */
+export async function drive(session: Session, loop: Loop<void>, show: (doing: string) => void): Promise<void> {
+  const settled: Settled[] = [];
+  const scopes = new Map<string, CancellationScope>();
+
+  function begin(op: Op): void {
+    const scope = new CancellationScope();
+    scopes.set(op.key, scope);
+    show(describeOp(op));
+    void scope
+      .run(() => perform(session, op))
+      .then((result) => {
+        scopes.delete(op.key);
+        settled.push(result);
+      });
+  }
+
+  async function carryOut(effect: Effect): Promise<Settled | undefined> {
+    switch (effect.kind) {
+      case "start":
+        begin(effect.op);
+        return undefined;
+      case "cancel":
+        scopes.get(effect.key)?.cancel();
+        return undefined;
+      case "settle":
+        await condition(allHandlersFinished);
+        return undefined;
+      case "wait":
+        await condition(() => settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined));
+        await condition(allHandlersFinished);
+        return settled.shift() ?? { kind: "abort" };
+    }
+  }
+
+  let next = loop.next();
+  while (next.done !== true) next = loop.next(await carryOut(next.value));
+}
+
+/** Never rejects: an op always settles as a value. */
+async function perform(session: Session, op: Op): Promise<Settled> {
+  const { key } = op;
+  switch (op.kind) {
+    case "model":
+      return { kind: "model", key, outcome: await runModelCall(op) };
+    case "tool":
+      return { kind: "tool", key, result: await runWorldTool(session, op) };
+    case "route":
+      return { kind: "route", key, route: await routeOf(op.request) };
+    case "tools":
+      await refreshTable(session);
+      return { kind: "tools", key };
+    case "sleep":
+      try {
+        await sleep(op.ms, { summary: op.summary });
+      } catch (error) {
+        if (!isCancellation(error)) throw error;
+      }
+      return { kind: "sleep", key };
+  }
+}
+
+function describeOp(op: Op): string {
+  switch (op.kind) {
+    case "model":
+      return `calling ${op.route}`;
+    case "tool":
+      return `running ${op.row.name}`;
+    case "sleep":
+      return op.summary;
+    case "route":
+    case "tools":
+      return "asking for the tool table";
+  }
+}

@@ -1,0 +1,4 @@
+import { builtinPolicy } from "../domain/policy.js";
+import { createSession } from "./session.js";
+
+export const session = createSession(builtinPolicy);

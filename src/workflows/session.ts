@@ -1,0 +1,169 @@
+import { defineSearchAttributeKey } from "@temporalio/common";
+import {
+  allHandlersFinished,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  defineQuery,
+  defineSignal,
+  defineUpdate,
+  isCancellation,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from "@temporalio/workflow";
+import type { Refusal } from "../contracts/errors.js";
+import { commands, queries, type SearchAttributeName } from "../contracts/names.js";
+import type { LogQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
+import { cancelAll, close, configure, interrupt, refusalOf, rejection, sendMessage, writeTodos } from "../domain/commands.js";
+import { currentDetails } from "../domain/details.js";
+import type { SessionPolicy } from "../domain/policy.js";
+import { Session } from "../domain/session.js";
+import { deriveMessages } from "../domain/surface.js";
+import { runTurn } from "../domain/turn.js";
+import { logPage, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
+import { drive } from "./driver.js";
+import { awaitHost, openTable } from "./tool-table.js";
+
+/** What a closed session returns; everything else is in its log. */
+export interface SessionResult {
+  readonly turns: number;
+  readonly lastSeq: number;
+}
+
+/**
+ * Makes the session workflow for a policy (design D1, D10).
+ *
+ * Invariants:
+ * 1. All handlers are set before the first await; they are synchronous and never throw.
+ * 2. Handlers only record; the one loop below opens turns. It is the only lock.
+ * 3. After every wait of the loop all handlers have finished before its next command (facts §0.11).
+ * 4. A cancellation of the workflow closes the session; nothing is lost by it.
+ */
+export function createSession(policy: SessionPolicy): (input: SessionInput) => Promise<SessionResult> {
+  return async function session(input: SessionInput): Promise<SessionResult> {
+    const session = openLog(input);
+    const console = createConsole(session, input);
+    setHandlers(session, input, console.show);
+    CancellationScope.current().cancelRequested.catch(() => {
+      close(session, { reason: "cancelled through Temporal" });
+    });
+    return CancellationScope.nonCancellable(() => run(session, input, policy, console));
+  };
+}
+
+async function run(session: Session, input: SessionInput, policy: SessionPolicy, console: Console): Promise<SessionResult> {
+  await condition(allHandlersFinished);
+  await openTable(session, input.host);
+  const standing = new CancellationScope();
+  const host = session.folds.place.live ? Promise.resolve() : standing.run(() => awaitHost(session)).catch(ignoreCancellation);
+  while (session.closing === undefined) {
+    await condition(allHandlersFinished);
+    console.publish(session.shouldRun() ? "running" : session.state());
+    if (session.shouldRun()) await drive(session, runTurn(session, policy, Math.random), console.show);
+    else await condition(() => session.shouldRun() || session.closing !== undefined || console.isStale());
+  }
+  await condition(allHandlersFinished);
+  standing.cancel();
+  await host;
+  const { reason } = session.closing;
+  session.record({ type: "session/close", data: reason === undefined ? {} : { reason } });
+  console.publish("closed");
+  await condition(allHandlersFinished);
+  return { turns: session.folds.turn.number, lastSeq: session.log.lastSeq };
+}
+
+function openLog(input: SessionInput): Session {
+  const { workflowId, startTime } = workflowInfo();
+  const session = new Session(workflowId, () => Date.now());
+  const { config, parentSession } = input;
+  session.record({
+    type: "session/open",
+    data: {
+      config,
+      header: {
+        version: 0,
+        id: workflowId,
+        createdAt: startTime.getTime(),
+        ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
+        ...(parentSession === undefined ? {} : { parentSession }),
+      },
+    },
+  });
+  return session;
+}
+
+type Command = (session: Session, input: unknown) => { readonly ok: true } | Refusal;
+
+const handlers: readonly (readonly [name: string, command: Command])[] = [
+  [commands.send, sendMessage],
+  [commands.interrupt, interrupt],
+  [commands.cancel, cancelAll],
+  [commands.close, close],
+  [commands.configure, configure],
+  [commands.todoWrite, writeTodos],
+];
+
+/** Each command as an update, for callers who need the verdict, and as a signal of the same name. */
+function setHandlers(session: Session, input: SessionInput, show: () => void): void {
+  for (const [name, command] of handlers) {
+    const handle = (argument: unknown): ReturnType<Command> => {
+      const verdict = command(session, argument);
+      show();
+      return verdict;
+    };
+    setHandler(defineUpdate<ReturnType<Command>, [unknown]>(name), handle, {
+      validator: (argument) => {
+        const refusal = refusalOf(session, name, argument);
+        if (refusal !== undefined) throw failure(refusal);
+      },
+    });
+    setHandler(defineSignal<[unknown]>(name), (argument) => {
+      const before = session.log.lastSeq;
+      const verdict = handle(argument);
+      if (!verdict.ok && session.log.lastSeq === before) session.record(rejection(name, argument, verdict));
+    });
+  }
+  setHandler(defineQuery(queries.view), () => viewOf(session, input.title));
+  setHandler(defineQuery(queries.log), (query?: LogQuery) => logPage(session, query ?? { after: -1, limit: 1_000 }));
+  setHandler(defineQuery(queries.messages), () => deriveMessages(session.log.surface.nodes.slice(-50)));
+  setHandler(defineQuery(queries.surface), (query?: SurfaceQuery) =>
+    surfacePage(session, query ?? { from: 0, to: session.log.surface.length }),
+  );
+  setHandler(defineQuery(queries.projections), () => projectionsOf(session));
+}
+
+function failure(refusal: Refusal): ApplicationFailure {
+  return ApplicationFailure.create({ type: refusal.code, message: refusal.message, nonRetryable: true });
+}
+
+interface Console {
+  /** Current details; costs no history. */
+  show(doing?: string): void;
+  /** Search attributes, upserted only when they change and only where they are registered (design D13). */
+  publish(state: string): void;
+  isStale(): boolean;
+}
+
+function createConsole(session: Session, input: SessionInput): Console {
+  const published: { [name in SearchAttributeName]?: string } = { LonghaulState: "idle" };
+  function upsert(name: SearchAttributeName, value: string | undefined): void {
+    if (value === undefined || published[name] === value || !input.attributes.includes(name)) return;
+    published[name] = value;
+    upsertSearchAttributes([{ key: defineSearchAttributeKey(name, "KEYWORD"), value: value.slice(0, 1_000) }]);
+  }
+  return {
+    show: (doing) => setCurrentDetails(currentDetails(session, doing)),
+    publish(state) {
+      upsert("LonghaulState", state);
+      upsert("LonghaulHost", session.folds.place.host);
+      setCurrentDetails(currentDetails(session, undefined));
+    },
+    isStale: () => input.attributes.includes("LonghaulState") && published.LonghaulState !== session.state(),
+  };
+}
+
+function ignoreCancellation(error: unknown): void {
+  if (!isCancellation(error)) throw error;
+}

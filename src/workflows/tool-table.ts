@@ -1,0 +1,86 @@
+import { ApplicationFailure, CancellationScope } from "@temporalio/workflow";
+import type { SharedAnswer } from "../contracts/activities.js";
+import type { RequestConfig } from "../contracts/header.js";
+import type { ModelRoute } from "../contracts/model.js";
+import type { HostAnswer, ToolRow } from "../contracts/tools.js";
+import type { Session } from "../domain/session.js";
+import { stateToolRows } from "../domain/state-tools.js";
+import { hostCalls, sessionCalls, sessionRef, standingHostCalls } from "./activity-calls.js";
+
+/**
+ * Binds a new session to its host and logs its first tool table (design D3, D5). Without a given host, whichever
+ * answers within 30 s; nobody: NO_HOST, the session fails. A given host that does not answer: the session opens cold.
+ */
+export async function openTable(session: Session, given: string | undefined): Promise<void> {
+  const { worldTools, request } = session.config;
+  const shared = await askShared(request);
+  if (shared !== undefined) session.routes = [...session.routes, shared.route];
+  if (!worldTools) {
+    logTable(session, shared, undefined);
+    return;
+  }
+  const answer = await askHost(given);
+  if (answer === undefined && given === undefined) {
+    throw ApplicationFailure.create({
+      type: "NO_HOST",
+      nonRetryable: true,
+      message: "no host answered within 30 s; start one with `longhaul worker`, or create the session without world tools",
+    });
+  }
+  session.record({ type: "session/bound", data: { host: answer?.host ?? given ?? "", epoch: session.folds.place.epoch + 1 } });
+  if (answer === undefined) {
+    session.record({ type: "session/live", data: { live: false, why: `host ${given ?? ""} did not answer within 30 s` } });
+  }
+  logTable(session, shared, answer);
+}
+
+/** While the host does not answer: one standing question, which its return answers (design D5). Ends with its scope. */
+export async function awaitHost(session: Session): Promise<void> {
+  const { host } = session.folds.place;
+  if (host === undefined) return;
+  const answer = await standingHostCalls({ host, summary: `waiting for host ${host}` })["host.tools"](sessionRef());
+  const shared = await askShared(session.config.request);
+  session.record({ type: "session/live", data: { live: true, why: `host ${host} answered` } });
+  logTable(session, shared, answer);
+}
+
+/** Asks again and logs the table; what does not answer keeps its rows. */
+export async function refreshTable(session: Session): Promise<void> {
+  const shared = await askShared(session.config.request);
+  const { host, live } = session.folds.place;
+  const answer = host === undefined || !live ? undefined : await askHost(host);
+  logTable(session, shared, answer);
+}
+
+/** Capacity and defaults of a route; undefined when no session worker could say. */
+export async function routeOf(request: RequestConfig): Promise<ModelRoute | undefined> {
+  return (await askShared(request))?.route;
+}
+
+function logTable(session: Session, shared: SharedAnswer | undefined, host: HostAnswer | undefined): void {
+  const { place } = session.folds;
+  const kept = (where: ToolRow["where"]): readonly ToolRow[] => place.tools.filter((row) => row.where === where);
+  const rows = [...stateToolRows(session.config), ...(shared?.tools ?? kept("shared")), ...(host?.tools ?? kept("host"))];
+  const taken = new Set<string>();
+  const tools = rows.filter((row) => !taken.has(row.name) && taken.add(row.name));
+  const jobKinds = [...new Set([...(shared?.jobKinds ?? []), ...(host?.jobKinds ?? [])])];
+  session.record({ type: "session/tools", data: { epoch: place.epoch, tools, jobKinds } });
+}
+
+async function askShared(request: RequestConfig): Promise<SharedAnswer | undefined> {
+  try {
+    return await sessionCalls({ summary: "shared tools and model route" })["tools.shared"]({ ...sessionRef(), request });
+  } catch {
+    return undefined;
+  }
+}
+
+async function askHost(host: string | undefined): Promise<HostAnswer | undefined> {
+  try {
+    return await CancellationScope.nonCancellable(() =>
+      hostCalls({ host, summary: host === undefined ? "which host answers?" : `tools of host ${host}` })["host.tools"](sessionRef()),
+    );
+  } catch {
+    return undefined;
+  }
+}
