@@ -1,6 +1,5 @@
 import type { ConnectionOptions } from "@temporalio/client";
 import type { SessionConfig } from "../contracts/config.js";
-import type { ErrorCode } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import type { SearchAttributeName, SessionStateName } from "../contracts/names.js";
 import type { SendMode } from "../contracts/session.js";
@@ -75,14 +74,19 @@ export interface WatchOptions {
   readonly intervalMs?: number;
 }
 
-/** The fold "did the work finish" (spec/harness §2, headless exit codes of §10). */
-export interface Outcome {
-  readonly kind: "completed" | "aborted" | "blocked" | "error" | "max-tokens" | "interrupted" | "none";
-  readonly turn?: number;
-  readonly code?: ErrorCode;
-  readonly message?: string;
-  /** Last non-empty assistant text of the interval. */
-  readonly text?: string;
-  /** A message of the interval was removed from the inbox without being run. */
-  readonly canceledUnrun: boolean;
+export type { Outcome } from "../domain/outcome.js";
+
+/** Which sessions `list` names. */
+export interface ListFilter {
+  readonly state?: SessionSummary["state"];
+  /** Default 100. */
+  readonly limit?: number;
+  /** A further condition in Temporal's list filter language, e.g. `StartTime > "2026-01-01T00:00:00Z"`. */
+  readonly query?: string;
+}
+
+export interface WaitIdleOptions {
+  /** Wait until the log has gone beyond this `seq` too, e.g. the one `send` answered. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
 }

@@ -1,0 +1,200 @@
+import { WorkflowFailedError, type Client, type Connection } from "@temporalio/client";
+import { LonghaulError } from "../contracts/errors.js";
+import { queries, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
+import { parseInput } from "../contracts/schemas/parse.js";
+import { sessionIdSchema } from "../contracts/schemas/session.js";
+import type { LogPage, SessionView } from "../contracts/session.js";
+import { attemptUntil } from "./attempts.js";
+import { connectTemporal, registeredAttributes } from "./connect.js";
+import { failureOf, startSession } from "./create-session.js";
+import { listSessions } from "./list.js";
+import { pause } from "./pause.js";
+import { SessionClient } from "./session-client.js";
+import type { PollSource } from "./session-poller.js";
+import type {
+  CreateSessionOptions,
+  ListFilter,
+  LonghaulClientOptions,
+  SessionSummary,
+} from "./types.js";
+import { Watchers } from "./watch.js";
+import { notFound, TemporalWire } from "./wire.js";
+
+/** Longest wait of one page of a watched log, ms: a worker that died while it held the session costs 2 s (facts §0.8). */
+const pageTimeoutMs = 4000;
+/** Longest a session takes to ask for its tools: 30 s each for the shared ones and a host (design D3). */
+const toolSearchMs = 60_000;
+/** A session that closes waits at most this long for its jobs (design D5). */
+const closeWaitMs = 90_000;
+
+/** Sessions over Temporal. One client serves any number of sessions; close it when done. */
+export class LonghaulClient implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #client: Client;
+  readonly #namespace: string;
+  readonly #timeoutMs: number;
+  readonly #wire: TemporalWire;
+  readonly #watchers: Watchers;
+  #attributes: Promise<readonly SearchAttributeName[]> | undefined;
+
+  /** Connects and checks the namespace: TEMPORAL_UNREACHABLE within 5 s, NAMESPACE_NOT_FOUND. */
+  static async connect(options: LonghaulClientOptions): Promise<LonghaulClient> {
+    const { namespace = "default" } = options;
+    const { connection, client } = await connectTemporal(options.connection, namespace);
+    return new LonghaulClient(options, namespace, connection, client);
+  }
+
+  private constructor(
+    options: LonghaulClientOptions,
+    namespace: string,
+    connection: Connection,
+    client: Client,
+  ) {
+    this.#connection = connection;
+    this.#client = client;
+    this.#namespace = namespace;
+    this.#timeoutMs = options.callTimeoutMs ?? 15_000;
+    this.#wire = new TemporalWire(client, connection, this.#timeoutMs);
+    this.#watchers = new Watchers((session) => this.#pollSource(session), options.store);
+    if (options.attributes !== undefined) this.#attributes = Promise.resolve(options.attributes);
+  }
+
+  /**
+   * Starts a session. SESSION_EXISTS for a used id, INVALID_INPUT; with `waitReady` (the default) also NO_HOST when no
+   * host offered its tools, and NO_WORKER when nobody runs it: the session is then open and goes on when one comes.
+   */
+  async createSession(options: CreateSessionOptions): Promise<SessionClient> {
+    const id = await startSession(
+      this.#client,
+      this.#connection,
+      options,
+      await this.#registered(),
+      this.#timeoutMs,
+    );
+    if (options.waitReady !== false) await this.#untilReady(id);
+    return this.#sessionClient(id);
+  }
+
+  /** A session by its id; INVALID_INPUT for what cannot be one. Whether it exists shows with the first call. */
+  session(id: string): SessionClient {
+    return this.#sessionClient(parseInput(sessionIdSchema, id, "session id"));
+  }
+
+  /** Sessions of the namespace, newest first as far as visibility allows. */
+  async list(filter: ListFilter = {}): Promise<readonly SessionSummary[]> {
+    return listSessions(
+      this.#client,
+      this.#connection,
+      filter,
+      await this.#registered(),
+      this.#timeoutMs,
+    );
+  }
+
+  /** Ends all watchers and the connection. Sessions go on. */
+  async close(): Promise<void> {
+    this.#watchers.close();
+    await this.#connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #sessionClient(id: string): SessionClient {
+    return new SessionClient(id, this.#wire, this.#watchers, () => this.#untilClosed(id));
+  }
+
+  /** Asked once; after a failure again. */
+  async #registered(): Promise<readonly SearchAttributeName[]> {
+    this.#attributes ??= registeredAttributes(this.#connection, this.#namespace);
+    try {
+      return (await this.#attributes).filter((name) => name in searchAttributes);
+    } catch (error) {
+      this.#attributes = undefined;
+      throw error;
+    }
+  }
+
+  async #untilReady(id: string): Promise<void> {
+    const deadline = Date.now() + toolSearchMs + this.#timeoutMs;
+    while (Date.now() < deadline) {
+      const view = await this.#firstView(id);
+      if (view.ready) return;
+      const { open = false } = (await this.#wire.status(id)) ?? {};
+      if (!open || view.state === "closed") await this.#explainEnd(id);
+      await pause(100);
+    }
+    throw new LonghaulError(
+      "NO_HOST",
+      `session ${id} is open, but had no tools within ${(toolSearchMs + this.#timeoutMs) / 1000} s; is a worker with the host role running (longhaul worker)?`,
+    );
+  }
+
+  async #firstView(id: string): Promise<SessionView> {
+    try {
+      return await this.#wire.query<SessionView>(id, queries.view, {});
+    } catch (error) {
+      if (!(error instanceof LonghaulError) || error.code !== "NO_WORKER") throw error;
+      throw new LonghaulError(
+        "NO_WORKER",
+        `session ${id} is started, but no worker took it within ${this.#timeoutMs / 1000} s; start one (longhaul worker) and it goes on by itself`,
+        { cause: error },
+      );
+    }
+  }
+
+  async #explainEnd(id: string): Promise<never> {
+    const failure = await failureOf(this.#client, this.#connection, id, this.#timeoutMs);
+    if (failure?.type === "NO_HOST") {
+      throw new LonghaulError(
+        "NO_HOST",
+        `session ${id} found no host for its tools: ${failure.message}; start one (longhaul worker), or create it with worldTools: false`,
+      );
+    }
+    throw new LonghaulError(
+      "SESSION_CLOSED",
+      `session ${id} ended before it was ready${failure === undefined ? "" : `: ${failure.message}`}`,
+    );
+  }
+
+  async #untilClosed(id: string): Promise<void> {
+    const handle = this.#client.workflow.getHandle(id);
+    await attemptUntil(
+      this.#connection,
+      {
+        deadline: Date.now() + closeWaitMs,
+        attemptMs: closeWaitMs,
+        gone: () => Promise.resolve(notFound(id)),
+        late: (last) =>
+          Promise.resolve(
+            new LonghaulError(
+              "TIMEOUT",
+              `session ${id} takes no more input, but had not closed within ${closeWaitMs / 1000} s (${last.message})`,
+            ),
+          ),
+      },
+      async () => {
+        try {
+          await handle.result();
+        } catch (error) {
+          // However it ended: it has.
+          if (!(error instanceof WorkflowFailedError)) throw error;
+        }
+      },
+    );
+  }
+
+  #pollSource(session: string): PollSource {
+    return {
+      page: (after, limit, signal) =>
+        this.#wire.query<LogPage>(
+          session,
+          queries.log,
+          { after, limit },
+          { signal, timeoutMs: pageTimeoutMs },
+        ),
+      isOpen: async () => (await this.#wire.status(session))?.open === true,
+    };
+  }
+}

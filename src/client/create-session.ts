@@ -1,0 +1,155 @@
+import {
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
+  type Client,
+  type Connection,
+} from "@temporalio/client";
+import {
+  defineSearchAttributeKey,
+  SearchAttributeType,
+  type SearchAttributePair,
+} from "@temporalio/common";
+import { LonghaulError } from "../contracts/errors.js";
+import { queues, workflowTypes, type SearchAttributeName } from "../contracts/names.js";
+import { createSessionSchema } from "../contracts/schemas/session.js";
+import { parseInput } from "../contracts/schemas/parse.js";
+import type { SessionInput } from "../contracts/session.js";
+import { attemptUntil } from "./attempts.js";
+import { firstLine } from "./failures.js";
+import type { CreateSessionOptions } from "./types.js";
+import { freshSessionId } from "./update-id.js";
+
+/** What visibility cannot answer without search attributes. */
+export interface SessionMemo {
+  readonly title?: string;
+  readonly host?: string;
+  readonly parent?: string;
+}
+
+/** Starts the session's workflow and returns its id. INVALID_INPUT, SESSION_EXISTS, TEMPORAL_UNREACHABLE. */
+export async function startSession(
+  client: Client,
+  connection: Connection,
+  options: CreateSessionOptions,
+  attributes: readonly SearchAttributeName[],
+  timeoutMs: number,
+): Promise<string> {
+  const {
+    id = freshSessionId(Date.now()),
+    config,
+    host,
+    title,
+    parentSession,
+  } = parseInput(createSessionSchema, options, "createSession");
+  const input: SessionInput = {
+    v: 1,
+    config,
+    attributes,
+    ...(host === undefined ? {} : { host }),
+    ...(title === undefined ? {} : { title }),
+    ...(parentSession === undefined ? {} : { parentSession }),
+  };
+  const memo: SessionMemo = {
+    ...(title === undefined ? {} : { title }),
+    ...(host === undefined ? {} : { host }),
+    ...(parentSession === undefined ? {} : { parent: parentSession }),
+  };
+  const start = (workflowIdReusePolicy: "REJECT_DUPLICATE" | "ALLOW_DUPLICATE_FAILED_ONLY") =>
+    attemptUntil(
+      connection,
+      {
+        deadline: Date.now() + timeoutMs,
+        attemptMs: timeoutMs,
+        gone: () =>
+          Promise.resolve(
+            new LonghaulError("NAMESPACE_NOT_FOUND", "the namespace does not exist any more"),
+          ),
+        late: (last) =>
+          Promise.resolve(
+            new LonghaulError(
+              "TEMPORAL_UNREACHABLE",
+              `Temporal did not answer within ${timeoutMs / 1000} s (${last.message}); session ${id} may or may not have been started`,
+            ),
+          ),
+      },
+      async () => {
+        try {
+          await client.workflow.start(workflowTypes.session, {
+            workflowId: id,
+            taskQueue: queues.sessions,
+            args: [input],
+            workflowIdReusePolicy,
+            memo: { ...memo },
+            staticSummary: title ?? id,
+            staticDetails: describeSession(options),
+            typedSearchAttributes: initialAttributes(attributes, parentSession),
+          });
+          return true;
+        } catch (error) {
+          if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+          throw error;
+        }
+      },
+    );
+  if (await start("REJECT_DUPLICATE")) return id;
+  const failure = await failureOf(client, connection, id, timeoutMs);
+  // Nothing ever happened in it: the same id may be tried again once a host is there.
+  if (failure?.type === "NO_HOST" && (await start("ALLOW_DUPLICATE_FAILED_ONLY"))) return id;
+  throw new LonghaulError(
+    "SESSION_EXISTS",
+    `session ${id} exists already; use it by its id, or choose another one`,
+  );
+}
+
+/** Why the session's workflow failed; undefined while it is open, closed or ended otherwise. */
+export async function failureOf(
+  client: Client,
+  connection: Connection,
+  id: string,
+  timeoutMs: number,
+): Promise<{ readonly type: string; readonly message: string } | undefined> {
+  const handle = client.workflow.getHandle(id);
+  return connection.withDeadline(Date.now() + timeoutMs, async () => {
+    const { status } = await handle.describe();
+    if (status.name !== "FAILED") return undefined;
+    try {
+      await handle.result();
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof WorkflowFailedError)) throw error;
+      const type: unknown =
+        error.cause === undefined ? undefined : Reflect.get(error.cause, "type");
+      return {
+        type: typeof type === "string" ? type : "",
+        message: firstLine(error.cause?.message ?? error.message),
+      };
+    }
+  });
+}
+
+const stateKey = defineSearchAttributeKey("LonghaulState", SearchAttributeType.KEYWORD);
+const parentKey = defineSearchAttributeKey("LonghaulParent", SearchAttributeType.KEYWORD);
+
+function initialAttributes(
+  registered: readonly SearchAttributeName[],
+  parent: string | undefined,
+): SearchAttributePair[] {
+  const pairs: SearchAttributePair[] = [];
+  if (registered.includes("LonghaulState")) pairs.push({ key: stateKey, value: "idle" });
+  if (parent !== undefined && registered.includes("LonghaulParent"))
+    pairs.push({ key: parentKey, value: parent });
+  return pairs;
+}
+
+/** Markdown for Temporal UI (design D13). */
+function describeSession({ config, host, parentSession }: CreateSessionOptions): string {
+  const rows = [
+    `- model: \`${config.request.provider}/${config.request.model}\``,
+    config.cwd === undefined ? undefined : `- workspace: \`${config.cwd}\``,
+    config.worldTools
+      ? `- host: ${host === undefined ? "whichever answers" : `\`${host}\``}`
+      : "- host: none (state tools only)",
+    parentSession === undefined ? undefined : `- parent: \`${parentSession}\``,
+  ];
+  return rows.filter((row) => row !== undefined).join("\n");
+}

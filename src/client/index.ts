@@ -1,0 +1,29 @@
+/**
+ * The client library: start sessions, send to them, follow them.
+ *
+ * ```ts
+ * await using client = await LonghaulClient.connect({ connection: { address: "localhost:7233" } });
+ * const session = await client.createSession({ config });
+ * const { seq } = await session.followup("Tidy up the changelog.");
+ * for await (const event of session.watch()) if (event.type === "delta") process.stdout.write(event.text);
+ * ```
+ *
+ * @module
+ */
+export { LonghaulClient } from "./client.js";
+export { SessionClient } from "./session-client.js";
+export type {
+  CreateSessionOptions,
+  ListFilter,
+  LonghaulClientOptions,
+  Outcome,
+  SendOptions,
+  SessionSummary,
+  WaitIdleOptions,
+  WatchEvent,
+  WatchOptions,
+} from "./types.js";
+export { LonghaulError, errorCodes, type ErrorCode } from "../contracts/errors.js";
+export { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
+export type { LogEntry } from "../contracts/log.js";
+export type { SessionView } from "../contracts/session.js";

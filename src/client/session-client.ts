@@ -1,0 +1,241 @@
+import type { Message } from "../contracts/content.js";
+import { LonghaulError, type Refusal } from "../contracts/errors.js";
+import type { LogEntry } from "../contracts/log.js";
+import { commands, queries } from "../contracts/names.js";
+import { parseInput } from "../contracts/schemas/parse.js";
+import {
+  closeSchema,
+  configureSchema,
+  maxCommandBytes,
+  sendSchema,
+  todoWriteSchema,
+} from "../contracts/schemas/session.js";
+import type {
+  CloseCommand,
+  CommandResult,
+  ConfigureCommand,
+  InterruptResult,
+  LogPage,
+  Projections,
+  SendResult,
+  SessionView,
+  SurfacePage,
+  SurfaceNode,
+  SurfaceQuery,
+  TodoWriteResult,
+} from "../contracts/session.js";
+import type { TodoItem } from "../contracts/todo.js";
+import { foldOutcome, type Outcome } from "../domain/outcome.js";
+import { deriveMessages } from "../domain/surface.js";
+import type { SendOptions, WaitIdleOptions, WatchEvent, WatchOptions } from "./types.js";
+import { freshId } from "./update-id.js";
+import { waitUntilQuiet } from "./wait.js";
+import type { Watchers } from "./watch.js";
+import type { Wire } from "./wire.js";
+
+/**
+ * One session, by its id; making one costs nothing and checks nothing. Every call has a deadline and rejects with
+ * LonghaulError: SESSION_NOT_FOUND, SESSION_CLOSED, NO_WORKER, TEMPORAL_UNREACHABLE, or the code of a refusal.
+ */
+export class SessionClient {
+  readonly id: string;
+  readonly #wire: Wire;
+  readonly #watchers: Watchers;
+  readonly #awaitClosed: () => Promise<void>;
+
+  constructor(id: string, wire: Wire, watchers: Watchers, awaitClosed: () => Promise<void>) {
+    this.id = id;
+    this.#wire = wire;
+    this.#watchers = watchers;
+    this.#awaitClosed = awaitClosed;
+  }
+
+  /**
+   * Puts a message in the inbox. The same id is put in once: a repeat answers the first verdict, other content under
+   * it is DUPLICATE_ID. INVALID_INPUT when blank, MESSAGE_TOO_LARGE above 256 KB.
+   */
+  async send(content: string, options: SendOptions = {}): Promise<SendResult> {
+    const id = options.id ?? freshId("m", Date.now());
+    const command = parseInput(
+      sendSchema,
+      { id, mode: options.mode ?? "followup", content },
+      "message",
+    );
+    checkSize(content, "message");
+    return this.#write<SendResult>(commands.send, id, command);
+  }
+
+  /** Queues a prompt: it gets a turn of its own. */
+  followup(content: string, options: Omit<SendOptions, "mode"> = {}): Promise<SendResult> {
+    return this.send(content, { ...options, mode: "followup" });
+  }
+
+  /** Joins the running turn at its next step, or opens one. */
+  steer(content: string, options: Omit<SendOptions, "mode"> = {}): Promise<SendResult> {
+    return this.send(content, { ...options, mode: "steer" });
+  }
+
+  /** Adds context for the next step without waking the session. */
+  inject(content: string, options: Omit<SendOptions, "mode"> = {}): Promise<SendResult> {
+    return this.send(content, { ...options, mode: "inject" });
+  }
+
+  /** Aborts the running turn; what waits in the inbox stays there until the next waking send. */
+  interrupt(): Promise<InterruptResult> {
+    return this.#write<InterruptResult>(commands.interrupt, freshId("i", Date.now()), {
+      reason: "user",
+    });
+  }
+
+  /** Aborts the running turn and empties the inbox. */
+  cancel(): Promise<InterruptResult> {
+    return this.#write<InterruptResult>(commands.cancel, freshId("c", Date.now()), {
+      reason: "user",
+    });
+  }
+
+  /** Changes the configuration from the next step on, or asks for the tools again. */
+  async configure(command: ConfigureCommand): Promise<void> {
+    const checked = parseInput(configureSchema, command, "configure");
+    checkSize(JSON.stringify(checked), "configuration");
+    await this.#write<CommandResult>(commands.configure, freshId("f", Date.now()), checked);
+  }
+
+  /** Closes the session for good and resolves when it is closed; closing a closed one is no error. */
+  async close(command: CloseCommand = {}): Promise<void> {
+    const checked = parseInput(closeSchema, command, "close");
+    try {
+      await this.#write<CommandResult>(commands.close, freshId("x", Date.now()), checked);
+    } catch (error) {
+      if (!(error instanceof LonghaulError && error.code === "SESSION_CLOSED")) throw error;
+    }
+    await this.#awaitClosed();
+  }
+
+  /** The todo list; null before the first of the turn. */
+  async todos(): Promise<readonly TodoItem[] | null> {
+    return (await this.view()).todos;
+  }
+
+  /**
+   * Replaces the todo list of the open turn (spec/todo). `turn` defaults to the open one; `opId` makes a repeat answer
+   * the first verdict. INVALID_TODOS when refused.
+   */
+  async writeTodos(write: {
+    readonly opId?: string;
+    readonly turn?: number;
+    readonly todos: readonly TodoItem[];
+  }) {
+    const opId = write.opId ?? freshId("t", Date.now());
+    const turn = write.turn ?? (await this.view()).turn.number;
+    const command = parseInput(
+      todoWriteSchema,
+      { opId, turn, todos: write.todos },
+      "todos",
+      "INVALID_TODOS",
+    );
+    checkSize(JSON.stringify(command), "todo list");
+    return this.#write<TodoWriteResult>(commands.todoWrite, opId, command);
+  }
+
+  view(): Promise<SessionView> {
+    return this.#wire.query<SessionView>(this.id, queries.view, {});
+  }
+
+  /** Entries after `after` (default -1: all), up to the last one at the time it is reached. */
+  async *log(options: { readonly after?: number } = {}): AsyncGenerator<LogEntry, void, undefined> {
+    for (let after = options.after ?? -1; ;) {
+      const page = await this.logPage({ after });
+      yield* page.entries;
+      const last = page.entries.at(-1);
+      if (last === undefined || last.seq >= page.lastSeq) return;
+      after = last.seq;
+    }
+  }
+
+  /** One page of the log: at most `limit` entries (default 500) and 256 KB. */
+  logPage(options: { readonly after?: number; readonly limit?: number } = {}): Promise<LogPage> {
+    return this.#wire.query<LogPage>(this.id, queries.log, {
+      after: options.after ?? -1,
+      limit: options.limit ?? 500,
+    });
+  }
+
+  /** What the model is shown: all messages derived from the surface. */
+  async messages(): Promise<readonly Message[]> {
+    const nodes: SurfaceNode[] = [];
+    let page = await this.#wire.query<SurfacePage>(this.id, queries.surface, null);
+    for (nodes.push(...page.nodes); page.nodes.length > 0 && nodes.length < page.length; nodes.push(...page.nodes)) {
+      page = await this.surface({ from: nodes.length, to: page.length });
+    }
+    return deriveMessages(nodes);
+  }
+
+  /** Nodes `from` up to, not including, `to`; as many as fit 256 KB. */
+  surface(range: SurfaceQuery): Promise<SurfacePage> {
+    return this.#wire.query<SurfacePage>(this.id, queries.surface, range);
+  }
+
+  projections(): Promise<Projections> {
+    return this.#wire.query<Projections>(this.id, queries.projections, {});
+  }
+
+  /**
+   * Follows the session from `after` until it has ended; see WatchEvent. Ends cleanly by its signal, by leaving the
+   * loop, or when the client closes. Rejects only when the session does not exist or cannot be read for good.
+   */
+  watch(options: WatchOptions = {}): AsyncIterableIterator<WatchEvent> {
+    return this.#watchers.watch(this.id, options);
+  }
+
+  /** Resolves with the view once the session is quiet; it waits as long as it takes, also for a lost worker. */
+  waitIdle(options: WaitIdleOptions = {}): Promise<SessionView> {
+    const source = {
+      view: (signal?: AbortSignal) =>
+        this.#wire.query<SessionView>(
+          this.id,
+          queries.view,
+          {},
+          signal === undefined ? {} : { signal },
+        ),
+      status: () => this.#wire.status(this.id),
+    };
+    return waitUntilQuiet(source, options.after, options.signal);
+  }
+
+  /** Did the work after `after` finish (spec/harness §2)? */
+  async outcome(options: { readonly after?: number } = {}): Promise<Outcome> {
+    const entries: LogEntry[] = [];
+    for await (const entry of this.log(options)) entries.push(entry);
+    return foldOutcome(entries);
+  }
+
+  async #write<T extends { readonly ok: boolean }>(
+    command: string,
+    id: string,
+    payload: unknown,
+  ): Promise<Exclude<T, Refusal>> {
+    const verdict = await this.#wire.update<Exclude<T, Refusal> | Refusal>(
+      this.id,
+      command,
+      id,
+      payload,
+    );
+    this.#watchers.nudge(this.id);
+    if (isRefusal(verdict)) throw new LonghaulError(verdict.code, verdict.message);
+    return verdict;
+  }
+}
+
+function isRefusal(verdict: { readonly ok: boolean }): verdict is Refusal {
+  return !verdict.ok;
+}
+
+function checkSize(text: string, what: string): void {
+  const bytes = Buffer.byteLength(text, "utf8");
+  if (bytes <= maxCommandBytes) return;
+  throw new LonghaulError(
+    "MESSAGE_TOO_LARGE",
+    `${what}: expected at most ${maxCommandBytes} bytes of UTF-8, got ${bytes}; put the content in a file and name it`,
+  );
+}

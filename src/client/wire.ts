@@ -1,0 +1,165 @@
+import type { Client, Connection, WorkflowExecutionStatusName } from "@temporalio/client";
+import { isErrorCode, LonghaulError } from "../contracts/errors.js";
+import { attemptUntil, type Trouble } from "./attempts.js";
+import { classifyFailure } from "./failures.js";
+import { KeyedQueue } from "./keyed-queue.js";
+import { updateIdOf } from "./update-id.js";
+
+export interface QueryOptions {
+  readonly signal?: AbortSignal;
+  /** Deadline, ms; default the client's. */
+  readonly timeoutMs?: number;
+  /** Longest single attempt, ms. */
+  readonly attemptMs?: number;
+}
+
+export interface SessionRunStatus {
+  readonly open: boolean;
+  readonly status: WorkflowExecutionStatusName;
+}
+
+/** Calls of one session over Temporal: deadlines, retries and errors are settled here (design D10, D17). */
+export interface Wire {
+  query<T>(session: string, name: string, args: unknown, options?: QueryOptions): Promise<T>;
+  /** One write in flight per session; a repeat with the same command, id and payload is the same update. */
+  update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T>;
+  /** Undefined when there is no such session. */
+  status(session: string): Promise<SessionRunStatus | undefined>;
+}
+
+export class TemporalWire implements Wire {
+  readonly #client: Client;
+  readonly #connection: Connection;
+  readonly #timeoutMs: number;
+  readonly #writes = new KeyedQueue();
+
+  constructor(client: Client, connection: Connection, timeoutMs: number) {
+    this.#client = client;
+    this.#connection = connection;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async query<T>(
+    session: string,
+    name: string,
+    args: unknown,
+    options: QueryOptions = {},
+  ): Promise<T> {
+    const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
+    const handle = this.#client.workflow.getHandle(session);
+    return attemptUntil(
+      this.#connection,
+      {
+        deadline: Date.now() + timeoutMs,
+        ...(options.attemptMs === undefined ? {} : { attemptMs: options.attemptMs }),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+        gone: () => this.#gone(session),
+        late: (last) => this.#late(session, last, timeoutMs, "nothing was changed"),
+      },
+      async () => {
+        const answer = await handle.query<T, [unknown]>(name, args);
+        const refusal = refusalIn(answer);
+        if (refusal !== undefined) throw refusal;
+        return answer;
+      },
+    );
+  }
+
+  async update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T> {
+    const updateId = updateIdOf(name, callerId, payload);
+    const handle = this.#client.workflow.getHandle(session);
+    const unsure = `it may still be carried out when one starts; sending it again under the same id (${callerId}) is safe`;
+    return this.#writes.run(session, () =>
+      attemptUntil(
+        this.#connection,
+        {
+          deadline: Date.now() + this.#timeoutMs,
+          gone: () => this.#gone(session),
+          late: (last) => this.#late(session, last, this.#timeoutMs, unsure),
+        },
+        () => handle.executeUpdate<T, [unknown]>(name, { updateId, args: [payload] }),
+      ),
+    );
+  }
+
+  async status(session: string): Promise<SessionRunStatus | undefined> {
+    const handle = this.#client.workflow.getHandle(session);
+    try {
+      const { status } = await attemptUntil(
+        this.#connection,
+        {
+          deadline: Date.now() + this.#timeoutMs,
+          gone: () => Promise.resolve(notFound(session)),
+          late: (last) => this.#late(session, last, this.#timeoutMs, "nothing was changed"),
+        },
+        () => handle.describe(),
+      );
+      return { open: status.name === "RUNNING" || status.name === "PAUSED", status: status.name };
+    } catch (error) {
+      if (error instanceof LonghaulError && error.code === "SESSION_NOT_FOUND") return undefined;
+      throw error;
+    }
+  }
+
+  async #gone(session: string): Promise<LonghaulError | undefined> {
+    const status = await this.status(session);
+    if (status === undefined) return notFound(session);
+    return status.open ? undefined : closedError(session, status.status);
+  }
+
+  async #late(
+    session: string,
+    last: Trouble,
+    timeoutMs: number,
+    effect: string,
+  ): Promise<LonghaulError> {
+    const within = `within ${timeoutMs / 1000} s`;
+    if (last.why === "transport" || !(await this.#serverAnswers())) {
+      return new LonghaulError(
+        "TEMPORAL_UNREACHABLE",
+        `Temporal did not answer ${within} for session ${session} (${last.message}); ${effect}`,
+      );
+    }
+    if (last.why === "task") {
+      return new LonghaulError(
+        "SESSION_FAULTED",
+        `session ${session} cannot answer: its workflow task fails on the worker (${last.message}); Temporal UI shows the cause; ${effect}`,
+      );
+    }
+    return new LonghaulError(
+      "NO_WORKER",
+      `no worker answered for session ${session} ${within}; start one (longhaul worker); ${effect}`,
+    );
+  }
+
+  /** Is silence the worker's, or the server's? */
+  async #serverAnswers(): Promise<boolean> {
+    try {
+      await this.#connection.withDeadline(Date.now() + 1000, () =>
+        this.#connection.workflowService.getSystemInfo({}),
+      );
+      return true;
+    } catch (error) {
+      return classifyFailure(error).kind !== "retry";
+    }
+  }
+}
+
+/** A query never throws on the session's side: it answers a refusal as a value (design D17). */
+function refusalIn(answer: unknown): LonghaulError | undefined {
+  if (typeof answer !== "object" || answer === null || !("ok" in answer) || answer.ok !== false) return undefined;
+  if (!("code" in answer) || !("message" in answer) || !isErrorCode(answer.code)) return undefined;
+  return new LonghaulError(answer.code, String(answer.message));
+}
+
+export function notFound(session: string): LonghaulError {
+  return new LonghaulError("SESSION_NOT_FOUND", `there is no session ${session} in this namespace`);
+}
+
+export function closedError(session: string, status: WorkflowExecutionStatusName): LonghaulError {
+  const how = status === "COMPLETED" ? "is closed" : `has ended (${status.toLowerCase()})`;
+  return new LonghaulError(
+    "SESSION_CLOSED",
+    `session ${session} ${how} and takes nothing any more; its log can still be read`,
+  );
+}
