@@ -23,7 +23,7 @@ export function deepFreezeCopy(value: unknown): unknown {
 }
 
 /** An object literal or JSON object, of any realm: workflow code runs in a context of its own. */
-export function isPlainObject(value: object): value is Record<string, unknown> {
+function isPlainObject(value: object): value is Record<string, unknown> {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return true;
   return (

@@ -72,14 +72,14 @@ export function applyTodoWrite(input: unknown, policy: TodoPolicy): AcceptedTodo
   return { ok: true, todos, counts, text: todoText(counts) };
 }
 
-export function countTodos(todos: readonly TodoItem[]): TodoCounts {
+function countTodos(todos: readonly TodoItem[]): TodoCounts {
   const counts = { pending: 0, in_progress: 0, completed: 0 };
   for (const { status } of todos) counts[status] += 1;
   return { pending: counts.pending, inProgress: counts.in_progress, completed: counts.completed };
 }
 
 /** What the writer of a list is told. */
-export function todoText({ pending, inProgress, completed }: TodoCounts): string {
+function todoText({ pending, inProgress, completed }: TodoCounts): string {
   return `Updated todo list: ${pending} pending, ${inProgress} in progress, ${completed} completed.`;
 }
 
