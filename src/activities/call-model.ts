@@ -24,24 +24,34 @@ export interface CallModelDeps {
  * Calls the model with what the log says (design D2). Provider failures and cancellation are values; a lost or stopping
  * worker makes Temporal run it again, which streams under another nonce.
  */
-export function createCallModel(deps: CallModelDeps): (input: CallModelInput) => Promise<ModelOutcome> {
+export function createCallModel(
+  deps: CallModelDeps,
+): (input: CallModelInput) => Promise<ModelOutcome> {
   return async function callModel(input) {
     const context = Context.current();
     const stream = `model/${input.turn}.${input.step}.${nonce()}`;
-    return whileBeating(context, () => ({ stream }), async () => {
-      let request: ModelRequest;
-      try {
-        request = await rebuild(deps.reader, input, context.cancellationSignal);
-      } catch (error) {
-        if (context.cancellationSignal.aborted) return cancelledBy(context);
-        return refused(error);
-      }
-      return streamReply(deps, request, input, stream, context);
-    });
+    return whileBeating(
+      context,
+      () => ({ stream }),
+      async () => {
+        let request: ModelRequest;
+        try {
+          request = await rebuild(deps.reader, input, context.cancellationSignal);
+        } catch (error) {
+          if (context.cancellationSignal.aborted) return cancelledBy(context);
+          return refused(error);
+        }
+        return streamReply(deps, request, input, stream, context);
+      },
+    );
   };
 }
 
-async function rebuild(reader: SurfaceReader, input: CallModelInput, signal: AbortSignal): Promise<ModelRequest> {
+async function rebuild(
+  reader: SurfaceReader,
+  input: CallModelInput,
+  signal: AbortSignal,
+): Promise<ModelRequest> {
   const { sessionId, turn, step, retry } = input;
   const header = await reader.header(input, input.headerSeq, signal);
   const messages = await reader.messages(input, signal);
@@ -68,7 +78,9 @@ async function streamReply(
   const signal = AbortSignal.any([context.cancellationSignal, deadline]);
   const writer = createStreamWriter(deps.store, input.sessionId, stream);
   const { model } = deps.models.find(request.config);
-  const outcome = await collectReply(model.stream(request, signal), signal, (part) => writer.write(encodeStreamedPart(part)));
+  const outcome = await collectReply(model.stream(request, signal), signal, (part) =>
+    writer.write(encodeStreamedPart(part)),
+  );
   const bytes = await closeQuietly(writer);
   const ref = bytes === undefined || bytes === 0 ? {} : { stream: { stream, bytes } };
   if (outcome.kind === "cancelled" && !context.cancellationSignal.aborted) {
@@ -85,7 +97,9 @@ async function streamReply(
 }
 
 /** Streamed text is a copy for watchers: when the store is away the reply counts all the same. */
-async function closeQuietly(writer: ReturnType<typeof createStreamWriter>): Promise<number | undefined> {
+async function closeQuietly(
+  writer: ReturnType<typeof createStreamWriter>,
+): Promise<number | undefined> {
   try {
     return await writer.close();
   } catch {

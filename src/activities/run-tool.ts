@@ -21,42 +21,55 @@ export interface RunToolDeps {
 export function createRunTool(deps: RunToolDeps): (input: RunToolInput) => Promise<ToolOutcome> {
   return async function runTool(input) {
     const context = Context.current();
-    return whileBeating(context, () => ({ tool: input.tool, claim: input.claim }), async () => {
-      const args = await rawArguments(deps.source, input, context.cancellationSignal);
-      const outcome = await deps.tools.run(
-        {
-          sessionId: input.sessionId,
-          claim: input.claim,
-          callId: input.callId,
-          tool: input.tool,
-          args,
-          ...(input.cwd === undefined ? {} : { cwd: input.cwd }),
-          permissions: input.permissions,
-          ...(input.timeoutMs === undefined ? {} : { timeoutMs: input.timeoutMs }),
-          maxInlineBytes: input.maxInlineBytes,
-        },
-        { store: deps.store, home: deps.home, signal: context.cancellationSignal },
-      );
-      const asked = context.cancellationDetails?.cancelRequested === true;
-      return outcome.error?.code === "ABORTED" && !asked ? cutShort(input, outcome) : outcome;
-    });
+    return whileBeating(
+      context,
+      () => ({ tool: input.tool, claim: input.claim }),
+      async () => {
+        const args = await rawArguments(deps.source, input, context.cancellationSignal);
+        const outcome = await deps.tools.run(
+          {
+            sessionId: input.sessionId,
+            claim: input.claim,
+            callId: input.callId,
+            tool: input.tool,
+            args,
+            ...(input.cwd === undefined ? {} : { cwd: input.cwd }),
+            permissions: input.permissions,
+            ...(input.timeoutMs === undefined ? {} : { timeoutMs: input.timeoutMs }),
+            maxInlineBytes: input.maxInlineBytes,
+          },
+          { store: deps.store, home: deps.home, signal: context.cancellationSignal },
+        );
+        const asked = context.cancellationDetails?.cancelRequested === true;
+        return outcome.error?.code === "ABORTED" && !asked ? cutShort(input, outcome) : outcome;
+      },
+    );
   };
 }
 
 /** Ends what a lost worker's call left running and bars the claim (design D6). */
-export function createSealTool(deps: Pick<RunToolDeps, "home">): (input: SealToolInput) => Promise<void> {
+export function createSealTool(
+  deps: Pick<RunToolDeps, "home">,
+): (input: SealToolInput) => Promise<void> {
   return async function sealTool(input) {
     await sealClaim({ home: deps.home, sessionId: input.sessionId, claim: input.claim });
   };
 }
 
-async function rawArguments(source: SessionSource, input: RunToolInput, signal: AbortSignal): Promise<string> {
+async function rawArguments(
+  source: SessionSource,
+  input: RunToolInput,
+  signal: AbortSignal,
+): Promise<string> {
   if ("inline" in input.args) return input.args.inline;
   const { seq, digest } = input.args;
   const entry = await source.entry(input, seq, signal);
   const raw = entry.type === "tool/call" ? entry.data.arguments : "";
   if (createHash("sha256").update(raw, "utf8").digest("hex") !== digest) {
-    throw new LonghaulError("SURFACE_MISMATCH", `log entry ${seq} of session ${input.sessionId} is not the call whose arguments were asked for`);
+    throw new LonghaulError(
+      "SURFACE_MISMATCH",
+      `log entry ${seq} of session ${input.sessionId} is not the call whose arguments were asked for`,
+    );
   }
   return raw;
 }
@@ -66,7 +79,10 @@ function cutShort(input: RunToolInput, outcome: ToolOutcome): ToolOutcome {
   const text = `Error: ${input.tool} was ended before it was done, because its worker stopped or the activity was reset; it may have had effects and is not run again: check before you repeat it`;
   return {
     ...outcome,
-    content: [{ type: "text", text }, ...outcome.content.filter((block) => !block.text.startsWith("Error:"))],
+    content: [
+      { type: "text", text },
+      ...outcome.content.filter((block) => !block.text.startsWith("Error:")),
+    ],
     error: { name: "TOOL_OUTCOME_UNKNOWN", code: "TOOL_OUTCOME_UNKNOWN" },
   };
 }

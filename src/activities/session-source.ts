@@ -16,13 +16,20 @@ const patienceMs = 60_000;
 const callDeadlineMs = 15_000;
 
 export function createSessionSource(client: Client): SessionSource {
-  async function query<T>(ref: SessionRef, name: string, argument: LogQuery | SurfaceQuery, signal: AbortSignal): Promise<T> {
+  async function query<T>(
+    ref: SessionRef,
+    name: string,
+    argument: LogQuery | SurfaceQuery,
+    signal: AbortSignal,
+  ): Promise<T> {
     const handle = client.workflow.getHandle(ref.sessionId, ref.runId);
     const until = Date.now() + patienceMs;
     for (let pause = 100; ; pause = Math.min(pause * 2, 2_000)) {
       signal.throwIfAborted();
       try {
-        return await client.withDeadline(Date.now() + callDeadlineMs, () => handle.query<T, [typeof argument]>(name, argument));
+        return await client.withDeadline(Date.now() + callDeadlineMs, () =>
+          handle.query<T, [typeof argument]>(name, argument),
+        );
       } catch (error) {
         if (!isTransient(error) || Date.now() + pause > until) throw error;
         await new Promise((resolve) => setTimeout(resolve, pause));
@@ -39,7 +46,10 @@ export function createSessionSource(client: Client): SessionSource {
       const page = await query<LogPage>(ref, queries.log, { after: seq - 1, limit: 1 }, signal);
       const [entry] = page.entries;
       if (entry?.seq !== seq) {
-        throw new LonghaulError("SURFACE_MISMATCH", `session ${ref.sessionId} has no log entry ${seq} in run ${ref.runId}`);
+        throw new LonghaulError(
+          "SURFACE_MISMATCH",
+          `session ${ref.sessionId} has no log entry ${seq} in run ${ref.runId}`,
+        );
       }
       return entry;
     },

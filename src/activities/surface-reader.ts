@@ -41,7 +41,10 @@ export class SurfaceReader {
 
   async messages(request: SurfaceRequest, signal: AbortSignal): Promise<readonly Message[]> {
     if (request.base !== "") {
-      throw new LonghaulError("SURFACE_MISMATCH", `this build cannot read the archived base segment ${request.base}`);
+      throw new LonghaulError(
+        "SURFACE_MISMATCH",
+        `this build cannot read the archived base segment ${request.base}`,
+      );
     }
     const key = keyOf(request);
     for (const attempt of ["cached", "full"] as const) {
@@ -67,7 +70,10 @@ export class SurfaceReader {
     if (known !== undefined) return known;
     const entry = await this.#source.entry(ref, seq, signal);
     if (entry.type !== "request/header") {
-      throw new LonghaulError("SURFACE_MISMATCH", `log entry ${seq} of session ${ref.sessionId} is ${entry.type}, not a request header`);
+      throw new LonghaulError(
+        "SURFACE_MISMATCH",
+        `log entry ${seq} of session ${ref.sessionId} is ${entry.type}, not a request header`,
+      );
     }
     if (this.#headers.size >= 1_000) this.#headers.clear();
     this.#headers.set(key, entry.data.header);

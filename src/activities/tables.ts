@@ -5,11 +5,18 @@ import type { ToolRegistry } from "../tools/registry.js";
 
 /** What this host offers (design D3). */
 export function createHostTools(tools: ToolRegistry, host: string): () => Promise<HostAnswer> {
-  return async () => ({ host, tools: tools.table().filter((row) => row.where === "host"), jobKinds: [] });
+  return async () => ({
+    host,
+    tools: tools.table().filter((row) => row.where === "host"),
+    jobKinds: [],
+  });
 }
 
 /** What any session worker offers, and what it knows of a route. */
-export function createSharedTools(tools: ToolRegistry, models: Models): (input: SharedToolsInput) => Promise<SharedAnswer> {
+export function createSharedTools(
+  tools: ToolRegistry,
+  models: Models,
+): (input: SharedToolsInput) => Promise<SharedAnswer> {
   return async ({ request }) => ({
     tools: tools.table().filter((row) => row.where === "shared"),
     jobKinds: [],

@@ -89,7 +89,10 @@ function configProblem(config: SessionConfig, key: string, value: unknown): stri
     case "limits": {
       const expected = Object.keys(config.limits);
       const given = fieldsOf(value);
-      const complete = expected.every((name) => typeof given[name] === "number" && Number(given[name]) >= 0);
+      const complete = expected.every((name) => {
+        const limit = given[name];
+        return typeof limit === "number" && limit >= 0;
+      });
       return complete ? undefined : `\`limits\` needs every one of ${expected.join(", ")} as a number`;
     }
     default:

@@ -1,7 +1,18 @@
 import { existsSync } from "node:fs";
 import { Client, type ConnectionOptions } from "@temporalio/client";
-import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from "@temporalio/worker";
-import { createHostActivities, createSessionActivities, type ActivityDeps } from "../activities/index.js";
+import {
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type NativeConnectionOptions,
+  type WorkerOptions,
+} from "@temporalio/worker";
+import {
+  createHostActivities,
+  createSessionActivities,
+  type ActivityDeps,
+} from "../activities/index.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import { hostControlQueue, hostQueue, queues } from "../contracts/names.js";
@@ -52,7 +63,10 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   const { namespace = "default", roles = ["session", "host"], home, store, hostId } = options;
   const codePath = options.workflowBundlePath ?? bundlePath;
   if (!existsSync(codePath)) {
-    throw new LonghaulError("INVALID_CONFIG", `the workflow bundle ${codePath} is missing; run \`npm run build\``);
+    throw new LonghaulError(
+      "INVALID_CONFIG",
+      `the workflow bundle ${codePath} is missing; run \`npm run build\``,
+    );
   }
   await store.check();
   installRuntime();
@@ -61,7 +75,14 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   try {
     const tools = createToolRegistry([...builtinTools, ...(options.tools ?? [])]);
     const models = createModels([createScriptedProvider({}), ...(options.models ?? [])]);
-    const deps: ActivityDeps = { client: new Client({ connection, namespace }), models, tools, store, home, host: hostId };
+    const deps: ActivityDeps = {
+      client: new Client({ connection, namespace }),
+      models,
+      tools,
+      store,
+      home,
+      host: hostId,
+    };
     const common = {
       connection,
       namespace,
@@ -77,17 +98,31 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
           workflowBundle: { codePath },
           activities: { ...createSessionActivities(deps) },
           stickyQueueScheduleToStartTimeout: "2s",
-          ...(options.maxCachedWorkflows === undefined ? {} : { maxCachedWorkflows: options.maxCachedWorkflows }),
+          ...(options.maxCachedWorkflows === undefined
+            ? {}
+            : { maxCachedWorkflows: options.maxCachedWorkflows }),
         }),
       );
     }
     if (roles.includes("host")) {
       const host = createHostActivities(deps);
       const { "host.tools": hostTools, "tool.run": runTool, "tool.seal": sealTool } = host;
-      const queue = async (taskQueue: string, slots: number, activities: Record<string, unknown>): Promise<Worker> =>
-        Worker.create({ ...common, taskQueue, activities, maxConcurrentActivityTaskExecutions: slots });
+      const queue = async (
+        taskQueue: string,
+        slots: number,
+        activities: Record<string, unknown>,
+      ): Promise<Worker> =>
+        Worker.create({
+          ...common,
+          taskQueue,
+          activities,
+          maxConcurrentActivityTaskExecutions: slots,
+        });
       workers.push(
-        await queue(hostControlQueue(hostId), 20, { "host.tools": hostTools, "tool.seal": sealTool }),
+        await queue(hostControlQueue(hostId), 20, {
+          "host.tools": hostTools,
+          "tool.seal": sealTool,
+        }),
         await queue(hostQueue(hostId), 64, { "tool.run": runTool }),
         await queue(queues.hosts, 5, { "host.tools": hostTools }),
       );
@@ -130,12 +165,18 @@ function installRuntime(): void {
   }
 }
 
-function nativeOptions(options: ConnectionOptions): Parameters<typeof NativeConnection.connect>[0] {
+function nativeOptions(options: ConnectionOptions): NativeConnectionOptions {
   const { address, tls, apiKey, metadata } = options;
   return {
     ...(address === undefined ? {} : { address }),
     ...(tls === undefined || tls === null ? {} : { tls }),
     ...(typeof apiKey === "string" ? { apiKey } : {}),
-    ...(metadata === undefined ? {} : { metadata: metadata as Record<string, string> }),
+    ...(metadata === undefined
+      ? {}
+      : {
+          metadata: Object.fromEntries(
+            Object.entries(metadata).map(([key, value]) => [key, String(value)]),
+          ),
+        }),
   };
 }

@@ -1,4 +1,9 @@
-import { ActivityCancellationType, proxyActivities, workflowInfo, type ActivityOptions } from "@temporalio/workflow";
+import {
+  ActivityCancellationType,
+  proxyActivities,
+  workflowInfo,
+  type ActivityOptions,
+} from "@temporalio/workflow";
 import type { HostActivities, SessionActivities, SessionRef } from "../contracts/activities.js";
 import { hostControlQueue, hostQueue, queues } from "../contracts/names.js";
 import { oneLine } from "../domain/details.js";
@@ -23,7 +28,9 @@ const common = {
 const heartbeatTimeout = "10s";
 
 /** On the session workers: the model. Only a lost worker makes Temporal run it again; provider failures are values. */
-export function modelCalls(options: CallOptions & { readonly timeoutMs: number }): SessionActivities {
+export function modelCalls(
+  options: CallOptions & { readonly timeoutMs: number },
+): SessionActivities {
   return proxyActivities<SessionActivities>({
     ...common,
     ...describe(options),
@@ -47,7 +54,11 @@ export function sessionCalls(options: CallOptions): SessionActivities {
 
 /** A tool body: once, unless the tool is idempotent. */
 export function toolCalls(
-  options: CallOptions & { readonly host: string | undefined; readonly deadlineMs: number | undefined; readonly idempotent: boolean },
+  options: CallOptions & {
+    readonly host: string | undefined;
+    readonly deadlineMs: number | undefined;
+    readonly idempotent: boolean;
+  },
 ): Pick<HostActivities, "tool.run"> {
   return proxyActivities<HostActivities>({
     ...common,
@@ -56,12 +67,18 @@ export function toolCalls(
     scheduleToStartTimeout: "30s",
     startToCloseTimeout: options.deadlineMs === undefined ? "24h" : options.deadlineMs + 60_000,
     heartbeatTimeout,
-    retry: { initialInterval: "1s", maximumInterval: "10s", maximumAttempts: options.idempotent ? 5 : 1 },
+    retry: {
+      initialInterval: "1s",
+      maximumInterval: "10s",
+      maximumAttempts: options.idempotent ? 5 : 1,
+    },
   });
 }
 
 /** One question to a host that must answer within 30 s; without a host, to whichever answers. */
-export function hostCalls(options: CallOptions & { readonly host: string | undefined }): HostActivities {
+export function hostCalls(
+  options: CallOptions & { readonly host: string | undefined },
+): HostActivities {
   return proxyActivities<HostActivities>({
     ...common,
     ...describe(options),
@@ -73,7 +90,9 @@ export function hostCalls(options: CallOptions & { readonly host: string | undef
 }
 
 /** A question that waits in a host's queue until the host is back (design D5). */
-export function standingHostCalls(options: CallOptions & { readonly host: string }): HostActivities {
+export function standingHostCalls(
+  options: CallOptions & { readonly host: string },
+): HostActivities {
   return proxyActivities<HostActivities>({
     ...common,
     ...describe(options),

@@ -1,4 +1,10 @@
-import { allHandlersFinished, CancellationScope, condition, isCancellation, sleep } from "@temporalio/workflow";
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  isCancellation,
+  sleep,
+} from "@temporalio/workflow";
 import type { Effect, Loop, Op, Settled } from "../domain/effects.js";
 import type { Session } from "../domain/session.js";
 import { runModelCall } from "./model-call.js";
@@ -10,7 +16,11 @@ import { runWorldTool } from "./tool-call.js";
  * settled, one thing at a time. After every wait it settles the handlers, so that no command is issued between two
  * updates of one task (facts §0.11).
  */
-export async function drive(session: Session, loop: Loop<void>, show: (doing: string) => void): Promise<void> {
+export async function drive(
+  session: Session,
+  loop: Loop<void>,
+  show: (doing: string) => void,
+): Promise<void> {
   const settled: Settled[] = [];
   const scopes = new Map<string, CancellationScope>();
 
@@ -38,7 +48,10 @@ export async function drive(session: Session, loop: Loop<void>, show: (doing: st
         await condition(allHandlersFinished);
         return undefined;
       case "wait":
-        await condition(() => settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined));
+        await condition(
+          () =>
+            settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined),
+        );
         await condition(allHandlersFinished);
         return settled.shift() ?? { kind: "abort" };
     }

@@ -1,4 +1,9 @@
-import { ActivityFailure, ApplicationFailure, isCancellation, TimeoutFailure } from "@temporalio/workflow";
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  isCancellation,
+  TimeoutFailure,
+} from "@temporalio/workflow";
 import { isErrorCode } from "../contracts/errors.js";
 import type { ModelOutcome } from "../contracts/model.js";
 import { emptyBase } from "../domain/surface.js";
@@ -15,14 +20,34 @@ export async function runModelCall(op: ModelOp): Promise<ModelOutcome> {
       summary: `${op.route} · turn ${turn}, step ${step}${retry === 0 ? "" : `, retry ${retry}`}`,
       activityId: op.key,
       timeoutMs,
-    }).callModel({ ...sessionRef(), turn, step, retry, headerSeq, base: emptyBase, length, digest, timeoutMs });
+    }).callModel({
+      ...sessionRef(),
+      turn,
+      step,
+      retry,
+      headerSeq,
+      base: emptyBase,
+      length,
+      digest,
+      timeoutMs,
+    });
   } catch (error) {
     if (isCancellation(error)) return { kind: "cancelled", content: [] };
     const cause = error instanceof ActivityFailure ? error.cause : error;
     if (cause instanceof TimeoutFailure) {
-      return { kind: "failure", failure: { code: "TIMEOUT", message: `the model call ran out of time (${cause.timeoutType ?? ""})` } };
+      return {
+        kind: "failure",
+        failure: {
+          code: "TIMEOUT",
+          message: `the model call ran out of time (${cause.timeoutType ?? ""})`,
+        },
+      };
     }
-    const code = cause instanceof ApplicationFailure && isErrorCode(cause.type) ? cause.type : "MODEL_ERROR";
-    return { kind: "failure", failure: { code, message: cause instanceof Error ? cause.message : String(cause) } };
+    const code =
+      cause instanceof ApplicationFailure && isErrorCode(cause.type) ? cause.type : "MODEL_ERROR";
+    return {
+      kind: "failure",
+      failure: { code, message: cause instanceof Error ? cause.message : String(cause) },
+    };
   }
 }

@@ -1,4 +1,3 @@
-import { defineSearchAttributeKey } from "@temporalio/common";
 import {
   allHandlersFinished,
   ApplicationFailure,
@@ -8,21 +7,28 @@ import {
   defineSignal,
   defineUpdate,
   isCancellation,
-  setCurrentDetails,
   setHandler,
-  upsertSearchAttributes,
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Refusal } from "../contracts/errors.js";
-import { commands, queries, type SearchAttributeName } from "../contracts/names.js";
+import { commands, queries } from "../contracts/names.js";
 import type { LogQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
-import { cancelAll, close, configure, interrupt, refusalOf, rejection, sendMessage, writeTodos } from "../domain/commands.js";
-import { currentDetails } from "../domain/details.js";
+import {
+  cancelAll,
+  close,
+  configure,
+  interrupt,
+  refusalOf,
+  rejection,
+  sendMessage,
+  writeTodos,
+} from "../domain/commands.js";
 import type { SessionPolicy } from "../domain/policy.js";
 import { Session } from "../domain/session.js";
 import { deriveMessages } from "../domain/surface.js";
 import { runTurn } from "../domain/turn.js";
 import { logPage, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
+import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
 import { awaitHost, openTable } from "./tool-table.js";
 
@@ -41,8 +47,10 @@ export interface SessionResult {
  * 3. After every wait of the loop all handlers have finished before its next command (facts §0.11).
  * 4. A cancellation of the workflow closes the session; nothing is lost by it.
  */
-export function createSession(policy: SessionPolicy): (input: SessionInput) => Promise<SessionResult> {
-  return async function session(input: SessionInput): Promise<SessionResult> {
+export function createSession(
+  policy: SessionPolicy,
+): (input: SessionInput) => Promise<SessionResult> {
+  return async (input) => {
     const session = openLog(input);
     const console = createConsole(session, input);
     setHandlers(session, input, console.show);
@@ -53,16 +61,27 @@ export function createSession(policy: SessionPolicy): (input: SessionInput) => P
   };
 }
 
-async function run(session: Session, input: SessionInput, policy: SessionPolicy, console: Console): Promise<SessionResult> {
+async function run(
+  session: Session,
+  input: SessionInput,
+  policy: SessionPolicy,
+  console: Console,
+): Promise<SessionResult> {
   await condition(allHandlersFinished);
   await openTable(session, input.host);
   const standing = new CancellationScope();
-  const host = session.folds.place.live ? Promise.resolve() : standing.run(() => awaitHost(session)).catch(ignoreCancellation);
+  const host = session.folds.place.live
+    ? Promise.resolve()
+    : standing.run(() => awaitHost(session)).catch(ignoreCancellation);
   while (session.closing === undefined) {
     await condition(allHandlersFinished);
     console.publish(session.shouldRun() ? "running" : session.state());
-    if (session.shouldRun()) await drive(session, runTurn(session, policy, Math.random), console.show);
-    else await condition(() => session.shouldRun() || session.closing !== undefined || console.isStale());
+    if (session.shouldRun())
+      await drive(session, runTurn(session, policy, Math.random), console.show);
+    else
+      await condition(
+        () => session.shouldRun() || session.closing !== undefined || console.isStale(),
+      );
   }
   await condition(allHandlersFinished);
   standing.cancel();
@@ -122,12 +141,17 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
     setHandler(defineSignal<[unknown]>(name), (argument) => {
       const before = session.log.lastSeq;
       const verdict = handle(argument);
-      if (!verdict.ok && session.log.lastSeq === before) session.record(rejection(name, argument, verdict));
+      if (!verdict.ok && session.log.lastSeq === before)
+        session.record(rejection(name, argument, verdict));
     });
   }
   setHandler(defineQuery(queries.view), () => viewOf(session, input.title));
-  setHandler(defineQuery(queries.log), (query?: LogQuery) => logPage(session, query ?? { after: -1, limit: 1_000 }));
-  setHandler(defineQuery(queries.messages), () => deriveMessages(session.log.surface.nodes.slice(-50)));
+  setHandler(defineQuery(queries.log), (query?: LogQuery) =>
+    logPage(session, query ?? { after: -1, limit: 1_000 }),
+  );
+  setHandler(defineQuery(queries.messages), () =>
+    deriveMessages(session.log.surface.nodes.slice(-50)),
+  );
   setHandler(defineQuery(queries.surface), (query?: SurfaceQuery) =>
     surfacePage(session, query ?? { from: 0, to: session.log.surface.length }),
   );
@@ -135,33 +159,11 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
 }
 
 function failure(refusal: Refusal): ApplicationFailure {
-  return ApplicationFailure.create({ type: refusal.code, message: refusal.message, nonRetryable: true });
-}
-
-interface Console {
-  /** Current details; costs no history. */
-  show(doing?: string): void;
-  /** Search attributes, upserted only when they change and only where they are registered (design D13). */
-  publish(state: string): void;
-  isStale(): boolean;
-}
-
-function createConsole(session: Session, input: SessionInput): Console {
-  const published: { [name in SearchAttributeName]?: string } = { LonghaulState: "idle" };
-  function upsert(name: SearchAttributeName, value: string | undefined): void {
-    if (value === undefined || published[name] === value || !input.attributes.includes(name)) return;
-    published[name] = value;
-    upsertSearchAttributes([{ key: defineSearchAttributeKey(name, "KEYWORD"), value: value.slice(0, 1_000) }]);
-  }
-  return {
-    show: (doing) => setCurrentDetails(currentDetails(session, doing)),
-    publish(state) {
-      upsert("LonghaulState", state);
-      upsert("LonghaulHost", session.folds.place.host);
-      setCurrentDetails(currentDetails(session, undefined));
-    },
-    isStale: () => input.attributes.includes("LonghaulState") && published.LonghaulState !== session.state(),
-  };
+  return ApplicationFailure.create({
+    type: refusal.code,
+    message: refusal.message,
+    nonRetryable: true,
+  });
 }
 
 function ignoreCancellation(error: unknown): void {

@@ -50,11 +50,14 @@ async function failed(op: ToolOp, host: string | undefined, error: unknown): Pro
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (cause instanceof TimeoutFailure && cause.timeoutType === TimeoutType.SCHEDULE_TO_START) {
     const where = host === undefined ? "the shared queue" : `host ${host}`;
-    return outcome("TOOL_NOT_STARTED", `no worker of ${where} took the call within 30 s; nothing was run, so it is safe to call again`);
+    return settledAs(
+      "TOOL_NOT_STARTED",
+      `no worker of ${where} took the call within 30 s; nothing was run, so it is safe to call again`,
+    );
   }
   if (cause instanceof TimeoutFailure) {
     if (host !== undefined && !op.row.idempotent) await seal(host, op);
-    return outcome(
+    return settledAs(
       "TOOL_OUTCOME_UNKNOWN",
       `the worker was lost while ${op.row.name} ran (${cause.timeoutType ?? "time-out"}); it may have had effects and is not run again: check before you repeat it`,
     );
@@ -62,22 +65,25 @@ async function failed(op: ToolOp, host: string | undefined, error: unknown): Pro
   if (cause instanceof CancelledFailure || isCancellation(error)) return { kind: "unstarted" };
   if (cause instanceof ApplicationFailure) {
     const code = isErrorCode(cause.type) ? cause.type : "TOOL_FAILED";
-    return outcome(code, cause.message);
+    return settledAs(code, cause.message);
   }
-  return outcome("TOOL_FAILED", `${op.row.name} failed: ${String(cause)}`);
+  return settledAs("TOOL_FAILED", `${op.row.name} failed: ${String(cause)}`);
 }
 
 /** Whether it is answered or not, the unknown outcome is logged after it (design D6). */
 async function seal(host: string, op: ToolOp): Promise<void> {
   try {
     await CancellationScope.nonCancellable(() =>
-      sealCalls({ host, summary: `end what is left of ${op.row.name}` })["tool.seal"]({ ...sessionRef(), claim: op.claim }),
+      sealCalls({ host, summary: `end what is left of ${op.row.name}` })["tool.seal"]({
+        ...sessionRef(),
+        claim: op.claim,
+      }),
     );
   } catch {
     // The host is gone; its supervisors end what they watched by themselves.
   }
 }
 
-function outcome(code: Parameters<typeof errorOutcome>[0], message: string): ToolSettled {
+function settledAs(code: Parameters<typeof errorOutcome>[0], message: string): ToolSettled {
   return { kind: "outcome", outcome: errorOutcome(code, message) };
 }

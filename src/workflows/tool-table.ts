@@ -24,12 +24,19 @@ export async function openTable(session: Session, given: string | undefined): Pr
     throw ApplicationFailure.create({
       type: "NO_HOST",
       nonRetryable: true,
-      message: "no host answered within 30 s; start one with `longhaul worker`, or create the session without world tools",
+      message:
+        "no host answered within 30 s; start one with `longhaul worker`, or create the session without world tools",
     });
   }
-  session.record({ type: "session/bound", data: { host: answer?.host ?? given ?? "", epoch: session.folds.place.epoch + 1 } });
+  session.record({
+    type: "session/bound",
+    data: { host: answer?.host ?? given ?? "", epoch: session.folds.place.epoch + 1 },
+  });
   if (answer === undefined) {
-    session.record({ type: "session/live", data: { live: false, why: `host ${given ?? ""} did not answer within 30 s` } });
+    session.record({
+      type: "session/live",
+      data: { live: false, why: `host ${given ?? ""} did not answer within 30 s` },
+    });
   }
   logTable(session, shared, answer);
 }
@@ -38,7 +45,9 @@ export async function openTable(session: Session, given: string | undefined): Pr
 export async function awaitHost(session: Session): Promise<void> {
   const { host } = session.folds.place;
   if (host === undefined) return;
-  const answer = await standingHostCalls({ host, summary: `waiting for host ${host}` })["host.tools"](sessionRef());
+  const answer = await standingHostCalls({ host, summary: `waiting for host ${host}` })[
+    "host.tools"
+  ](sessionRef());
   const shared = await askShared(session.config.request);
   session.record({ type: "session/live", data: { live: true, why: `host ${host} answered` } });
   logTable(session, shared, answer);
@@ -57,10 +66,19 @@ export async function routeOf(request: RequestConfig): Promise<ModelRoute | unde
   return (await askShared(request))?.route;
 }
 
-function logTable(session: Session, shared: SharedAnswer | undefined, host: HostAnswer | undefined): void {
+function logTable(
+  session: Session,
+  shared: SharedAnswer | undefined,
+  host: HostAnswer | undefined,
+): void {
   const { place } = session.folds;
-  const kept = (where: ToolRow["where"]): readonly ToolRow[] => place.tools.filter((row) => row.where === where);
-  const rows = [...stateToolRows(session.config), ...(shared?.tools ?? kept("shared")), ...(host?.tools ?? kept("host"))];
+  const kept = (where: ToolRow["where"]): readonly ToolRow[] =>
+    place.tools.filter((row) => row.where === where);
+  const rows = [
+    ...stateToolRows(session.config),
+    ...(shared?.tools ?? kept("shared")),
+    ...(host?.tools ?? kept("host")),
+  ];
   const taken = new Set<string>();
   const tools = rows.filter((row) => !taken.has(row.name) && taken.add(row.name));
   const jobKinds = [...new Set([...(shared?.jobKinds ?? []), ...(host?.jobKinds ?? [])])];
@@ -69,7 +87,10 @@ function logTable(session: Session, shared: SharedAnswer | undefined, host: Host
 
 async function askShared(request: RequestConfig): Promise<SharedAnswer | undefined> {
   try {
-    return await sessionCalls({ summary: "shared tools and model route" })["tools.shared"]({ ...sessionRef(), request });
+    return await sessionCalls({ summary: "shared tools and model route" })["tools.shared"]({
+      ...sessionRef(),
+      request,
+    });
   } catch {
     return undefined;
   }
@@ -78,7 +99,10 @@ async function askShared(request: RequestConfig): Promise<SharedAnswer | undefin
 async function askHost(host: string | undefined): Promise<HostAnswer | undefined> {
   try {
     return await CancellationScope.nonCancellable(() =>
-      hostCalls({ host, summary: host === undefined ? "which host answers?" : `tools of host ${host}` })["host.tools"](sessionRef()),
+      hostCalls({
+        host,
+        summary: host === undefined ? "which host answers?" : `tools of host ${host}`,
+      })["host.tools"](sessionRef()),
     );
   } catch {
     return undefined;
