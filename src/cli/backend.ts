@@ -1,0 +1,63 @@
+import type {
+  CreateSessionOptions,
+  ListFilter,
+  Outcome,
+  SendOptions,
+  SessionSummary,
+  WaitIdleOptions,
+  WatchEvent,
+  WatchOptions,
+} from "../client/types.js";
+import type { Refusal } from "../contracts/errors.js";
+import type { LogEntry } from "../contracts/log.js";
+import type {
+  CloseCommand,
+  InterruptResult,
+  SendResult,
+  SessionView,
+  TodoWriteResult,
+} from "../contracts/session.js";
+import type { TodoItem } from "../contracts/todo.js";
+
+/** What commands need of a session; the client's SessionClient has it. */
+export interface Session {
+  readonly id: string;
+  send(text: string, options?: SendOptions): Promise<SendResult>;
+  interrupt(): Promise<InterruptResult>;
+  cancel(): Promise<InterruptResult>;
+  close(command?: CloseCommand): Promise<void>;
+  todos(): Promise<readonly TodoItem[] | null>;
+  writeTodos(write: {
+    readonly todos: readonly TodoItem[];
+  }): Promise<Exclude<TodoWriteResult, Refusal>>;
+  view(): Promise<SessionView>;
+  log(options?: { readonly after?: number }): AsyncIterable<LogEntry>;
+  watch(options?: WatchOptions): AsyncIterable<WatchEvent>;
+  waitIdle(options?: WaitIdleOptions): Promise<SessionView>;
+  outcome(options?: { readonly after?: number }): Promise<Outcome>;
+}
+
+export interface WorkerRequest {
+  readonly roles: readonly ("session" | "host")[];
+  readonly hostId: string;
+}
+
+export interface RunningWorker {
+  stop(): Promise<void>;
+  /** Ends with the worker; rejects when it failed. */
+  readonly done: Promise<void>;
+}
+
+/** A Temporal server, a client on it, and a worker when one is asked for. */
+export interface Backend {
+  readonly address: string;
+  readonly namespace: string;
+  /** Temporal UI's page of a session, when its address is known. */
+  sessionUrl(id: string): string | undefined;
+  createSession(options: CreateSessionOptions): Promise<Session>;
+  session(id: string): Session;
+  list(filter: ListFilter): Promise<readonly SessionSummary[]>;
+  startWorker(request: WorkerRequest): Promise<RunningWorker>;
+  /** Stops what was started, last first. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,31 @@
+import type { Command } from "../command.js";
+import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
+import { logCommand } from "./log.js";
+import { runCommand } from "./run.js";
+import { sendCommand } from "./send.js";
+import { serverStartCommand, serverStatusCommand, serverStopCommand } from "./server.js";
+import { sessionsCommand } from "./sessions.js";
+import { showCommand } from "./show.js";
+import { startCommand } from "./start.js";
+import { todoCommand } from "./todo.js";
+import { versionCommand } from "./version.js";
+import { workerCommand } from "./worker.js";
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [
+  startCommand,
+  runCommand,
+  workerCommand,
+  sessionsCommand,
+  showCommand,
+  logCommand,
+  sendCommand,
+  todoCommand,
+  interruptCommand,
+  cancelCommand,
+  closeCommand,
+  serverStartCommand,
+  serverStopCommand,
+  serverStatusCommand,
+  versionCommand,
+];

@@ -1,0 +1,138 @@
+import type { Outcome } from "../../client/types.js";
+import { sessionConfig, type ModelRoute, type Settings } from "../../config.js";
+import type { Backend, Session } from "../backend.js";
+import { command, homeOption, type Context } from "../command.js";
+import { stopOf } from "../io.js";
+import { usage } from "../parse.js";
+import { progress } from "../progress.js";
+import { clean, oneLine } from "../render/clean.js";
+import { settingsOf } from "./settings.js";
+
+export const runCommand = command({
+  name: "run",
+  summary: "Do one task in this directory and print the answer",
+  words: "task words ...",
+  minWords: 0,
+  maxWords: Infinity,
+  options: {
+    model: {
+      type: "string",
+      value: "model",
+      help: "provider/model, or scripted:<file> (default LONGHAUL_MODEL, else config.yaml)",
+    },
+    "host-id": {
+      type: "string",
+      value: "id",
+      help: "the host whose workspace this is (default: this machine)",
+    },
+    ...homeOption,
+  },
+  details: [
+    "One fresh session works in this directory on one message; its last text goes to stdout.",
+    "Exit code 0 when its last turn completed, else 1; an error is one line on stderr.",
+  ],
+  async run(context, words, options) {
+    const { io } = context;
+    const task = words.join(" ").trim();
+    if (task === "") throw usage("run expected a task, got a blank one", "longhaul run --help");
+    const settings = settingsOf(context, options);
+    const model = modelOf(settings);
+    const backend = await context.backend({
+      home: settings.home,
+      register: true,
+      report: progress(io),
+    });
+    const { session, lost } = await openHere(context, backend, settings, model);
+    const sent = await context.orStop(session.send(task));
+    const idle = session.waitIdle({ after: sent.seq, signal: io.stop }).catch((error: unknown) => {
+      if (!io.stop.aborted) throw error;
+    });
+    await Promise.race([idle, lost]);
+    if (io.stop.aborted) {
+      // The user ends the command, so the work is to end too; a session that cannot be told keeps its log.
+      await session.interrupt().catch(() => undefined);
+      return stopOf(io.stop).exitCode;
+    }
+    const result = outcomeText(await context.orStop(session.outcome({ after: sent.seq - 1 })));
+    io.stdout.write(result.stdout);
+    io.stderr.write(result.stderr);
+    return result.exitCode;
+  },
+});
+
+export interface RunResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly exitCode: number;
+}
+
+/** What a headless run prints and exits with (spec/harness §10, E1 to E5). */
+export function outcomeText(outcome: Outcome): RunResult {
+  const stdout = `${clean(outcome.text ?? "")}\n`;
+  if (outcome.kind === "completed") return { stdout, stderr: "", exitCode: 0 };
+  const what =
+    outcome.kind === "error"
+      ? `${outcome.code ?? "MODEL_ERROR"}: ${outcome.message ?? "no message"}`
+      : (endings[outcome.kind] ?? outcome.kind);
+  const more =
+    outcome.kind === "blocked" && outcome.message !== undefined ? `: ${outcome.message}` : "";
+  return { stdout, stderr: `error: ${oneLine(what + more)}\n`, exitCode: 1 };
+}
+
+const endings: Readonly<Record<string, string>> = {
+  aborted: "the turn was aborted",
+  blocked: "the turn was blocked",
+  "max-tokens": "the turn stopped at the token limit",
+  interrupted: "the turn was cut off",
+  none: "no turn ran",
+};
+
+function modelOf(settings: Settings): ModelRoute {
+  if (settings.model !== undefined) return settings.model;
+  throw usage(
+    `no model is configured: give --model provider/model or --model scripted:<file>, set LONGHAUL_MODEL, or set "model:" in ${settings.configFile}`,
+  );
+}
+
+/** How long a worker that runs may take to open a session before one is started here. */
+const patienceMs = 1_500;
+
+interface Opened {
+  readonly session: Session;
+  /** Rejects when the worker of this process, if one was needed, fails. */
+  readonly lost: Promise<never>;
+}
+
+/** Opens the session; whether a worker runs is found out by trying, and without one this process becomes it. */
+async function openHere(
+  context: Context,
+  backend: Backend,
+  settings: Settings,
+  model: ModelRoute,
+): Promise<Opened> {
+  const { hostId } = settings;
+  const config = sessionConfig(settings, { model, cwd: context.io.cwd });
+  const opening = backend.createSession({ config, host: hostId });
+  const timer = new AbortController();
+  const answered = await context.orStop(
+    Promise.race([opening.then(() => true), later(patienceMs, timer.signal)]).finally(() =>
+      timer.abort(),
+    ),
+  );
+  if (answered) return { session: await opening, lost: never };
+  const worker = backend.startWorker({ roles: ["session", "host"], hostId });
+  const lost = worker
+    .then(({ done }) => done)
+    .then(() => Promise.reject(new Error("the worker ended by itself")));
+  lost.catch(() => undefined);
+  return { session: await context.orStop(Promise.race([opening, lost])), lost };
+}
+
+const never: Promise<never> = new Promise(() => undefined);
+
+function later(ms: number, signal: AbortSignal): Promise<false> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  });
+}

@@ -1,0 +1,73 @@
+import type { SessionSummary } from "../../client/types.js";
+import { sessionStates } from "../../contracts/names.js";
+import { command, homeOption, jsonOption } from "../command.js";
+import { usage } from "../parse.js";
+import { oneLine } from "../render/clean.js";
+import { fit, glyphsOf, pad, styled, terminalOf, widthOf } from "../render/terminal.js";
+import { suggest } from "../suggest.js";
+import { settingsOf } from "./settings.js";
+
+const states: readonly SessionSummary["state"][] = [
+  ...sessionStates,
+  "terminated",
+  "failed",
+  "unknown",
+];
+
+export const sessionsCommand = command({
+  name: "sessions",
+  summary: "List sessions, newest first",
+  options: {
+    state: { type: "string", value: "state", help: "only sessions in this state" },
+    ...jsonOption,
+    ...homeOption,
+  },
+  details: [`States: ${states.join(", ")}.`],
+  async run(context, _words, options) {
+    const { io } = context;
+    const state = options.state === undefined ? undefined : stateOf(options.state);
+    const { home } = settingsOf(context, options);
+    const backend = await context.backend({ home });
+    const list = await context.orStop(backend.list(state === undefined ? {} : { state }));
+    if (options.json === true) {
+      io.stdout.write(`${JSON.stringify(list, undefined, 2)}\n`);
+      return 0;
+    }
+    if (list.length === 0) {
+      io.stdout.write(state === undefined ? "no sessions\n" : `no sessions in state ${state}\n`);
+      return 0;
+    }
+    const terminal = terminalOf(io.stdout, io.env);
+    const rows = list.map((one) =>
+      [one.id, one.state, one.host ?? "-", minute(one.startedAt), one.title ?? ""].map(oneLine),
+    );
+    const table = [["SESSION", "STATE", "HOST", "STARTED", "TITLE"], ...rows];
+    const widths = [0, 1, 2, 3].map((column) =>
+      Math.max(...table.map((row) => widthOf(row[column] ?? ""))),
+    );
+    table.forEach((row, index) => {
+      const line = row
+        .map((cell, column) => pad(cell, widths[column] ?? 0))
+        .join("  ")
+        .trimEnd();
+      // A piped table is not cut: ids are to be used by other programs.
+      const shown =
+        io.stdout.isTTY === true ? fit(line, terminal.columns, glyphsOf(terminal).ellipsis) : line;
+      io.stdout.write(`${index === 0 ? styled(terminal, "bold", shown) : shown}\n`);
+    });
+    return 0;
+  },
+});
+
+function stateOf(text: string): SessionSummary["state"] {
+  const found = states.find((state) => state === text);
+  if (found !== undefined) return found;
+  const near = suggest(text, states);
+  throw usage(
+    `--state expected one of ${states.join(", ")}, got ${JSON.stringify(text)}${near === undefined ? "" : `; did you mean "${near}"?`}`,
+  );
+}
+
+function minute(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 16).replace("T", " ")}Z`;
+}

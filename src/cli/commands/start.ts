@@ -1,0 +1,121 @@
+import { mkdir, stat } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { join, resolve } from "node:path";
+import { sessionConfig } from "../../config.js";
+import type { Session } from "../backend.js";
+import { command, homeOption, type Context } from "../command.js";
+import { aborted } from "../io.js";
+import { packaged } from "../package.js";
+import { usage } from "../parse.js";
+import { oneLine } from "../render/clean.js";
+import { styled, terminalOf } from "../render/terminal.js";
+import { Transcript } from "../render/transcript.js";
+import { follow } from "./follow.js";
+import { settingsOf } from "./settings.js";
+
+const firstMessage = "Work out how long sunlight travels to each planet, and write it down.";
+
+export const startCommand = command({
+  name: "start",
+  summary: "Start everything here and play a first session",
+  options: {
+    scenario: {
+      type: "string",
+      value: "file",
+      help: "what the scripted model plays (default: the shipped first session)",
+    },
+    message: { type: "string", value: "text", help: "the user's message that opens it" },
+    keep: { type: "boolean", help: "leave the Temporal server running at the end" },
+    "host-id": {
+      type: "string",
+      value: "id",
+      help: "this machine's name as a host (default: made once and kept)",
+    },
+    ...homeOption,
+  },
+  details: [
+    "A Temporal server and a worker come up in this process, and a session works in a fresh directory under",
+    "<home>/workspaces. On a terminal it then stays up for the other commands until Ctrl-C.",
+  ],
+  async run(context, _words, options) {
+    const { io } = context;
+    const scenario = await scenarioFile(context, options.scenario);
+    const settings = settingsOf(context, options);
+    const terminal = terminalOf(io.stdout, io.env);
+    const say = (line: string) => io.stdout.write(`${styled(terminal, "dim", line)}\n`);
+    const backend = await context.backend({
+      home: settings.home,
+      register: true,
+      keep: options.keep === true,
+      report: (line) => say(oneLine(line)),
+    });
+    const worker = await context.orStop(
+      backend.startWorker({ roles: ["session", "host"], hostId: settings.hostId }),
+    );
+    const ended = worker.done.then(() => Promise.reject(new Error("the worker ended by itself")));
+    ended.catch(() => undefined);
+
+    const id = sessionId(Date.now());
+    const workspace = join(settings.home, "workspaces", id);
+    await mkdir(workspace, { recursive: true });
+    const config = sessionConfig(settings, {
+      model: { provider: "scripted", model: scenario },
+      cwd: workspace,
+    });
+    const opening = backend.createSession({
+      id,
+      config,
+      host: settings.hostId,
+      title: "First session",
+    });
+    const session = await context.orStop(Promise.race([opening, ended]));
+
+    const transcript = new Transcript((text) => io.stdout.write(text), terminal);
+    const following = follow(session, (event) => transcript.event(event));
+    try {
+      const completed = await context.orStop(
+        Promise.race([play(session, options.message ?? firstMessage, following), ended]),
+      );
+      transcript.end();
+      const url = backend.sessionUrl(id);
+      io.stdout.write(`\nSession    ${id}\nWorkspace  ${workspace}\n`);
+      if (url !== undefined) io.stdout.write(`Temporal   ${url}\n`);
+      if (io.stdout.isTTY !== true) return completed ? 0 : 1;
+      say(
+        `\nIt stays up until Ctrl-C. In another terminal: longhaul sessions, longhaul show ${id}, longhaul log ${id}`,
+      );
+      await Promise.race([aborted(io.stop), ended]);
+      say("stopping");
+      return 0;
+    } finally {
+      await following.stop();
+      transcript.end();
+    }
+  },
+});
+
+/** Plays the session to the end of its work; true when that completed. */
+async function play(
+  session: Session,
+  message: string,
+  following: ReturnType<typeof follow>,
+): Promise<boolean> {
+  const { seq } = await session.send(message);
+  const { lastSeq } = await session.waitIdle({ after: seq });
+  const outcome = await session.outcome();
+  await following.reached(lastSeq);
+  return outcome.kind === "completed";
+}
+
+async function scenarioFile({ io }: Context, given: string | undefined): Promise<string> {
+  const path =
+    given === undefined ? packaged("examples/first-session.yaml") : resolve(io.cwd, given);
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() === true) return path;
+  throw usage(`--scenario expected a file, got ${path}, which is not one`, "longhaul start --help");
+}
+
+/** `s-<time>-<random>`, sortable by time. */
+function sessionId(now: number): string {
+  return `s-${now.toString(36)}-${randomBytes(4).toString("hex")}`;
+}

@@ -1,0 +1,52 @@
+import { command, homeOption } from "../command.js";
+import { aborted } from "../io.js";
+import { usage } from "../parse.js";
+import { oneLine } from "../render/clean.js";
+import { settingsOf } from "./settings.js";
+
+const roles = { session: ["session"], host: ["host"], both: ["session", "host"] } as const;
+
+export const workerCommand = command({
+  name: "worker",
+  summary: "Run a worker until it is stopped",
+  options: {
+    role: {
+      type: "string",
+      value: "role",
+      help: "session (turns and model calls), host (tools and jobs) or both (default)",
+    },
+    "host-id": {
+      type: "string",
+      value: "id",
+      help: "this machine's name as a host (default: made once and kept)",
+    },
+    ...homeOption,
+  },
+  details: [
+    "It joins the cluster that TEMPORAL_ADDRESS names, else the embedded server of the data directory.",
+  ],
+  async run(context, _words, options) {
+    const { io } = context;
+    const role = options.role ?? "both";
+    if (!isRole(role))
+      throw usage(
+        `--role expected session, host or both, got ${JSON.stringify(role)}`,
+        "longhaul worker --help",
+      );
+    const settings = settingsOf(context, options);
+    const report = (line: string) => io.stderr.write(`${oneLine(line)}\n`);
+    const backend = await context.backend({ home: settings.home, register: true, report });
+    const worker = await context.orStop(
+      backend.startWorker({ roles: roles[role], hostId: settings.hostId }),
+    );
+    io.stdout.write(
+      `worker ready: role ${role}, host ${settings.hostId}, Temporal ${backend.address}, namespace ${backend.namespace}\n`,
+    );
+    await Promise.race([worker.done, aborted(io.stop)]);
+    return 0;
+  },
+});
+
+function isRole(text: string): text is keyof typeof roles {
+  return Object.hasOwn(roles, text);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+import { commands } from "./commands/index.js";
+import { stops, type Io, type Stop } from "./io.js";
+import { packageVersion } from "./package.js";
+import { runCli } from "./run.js";
+
+const controller = new AbortController();
+
+function stop(reason: Stop): void {
+  // The second signal does not wait for a graceful end.
+  if (controller.signal.aborted && reason.why !== "EPIPE") process.exit(reason.exitCode);
+  controller.abort(reason);
+}
+
+process.on("SIGINT", () => stop(stops.SIGINT));
+process.on("SIGTERM", () => stop(stops.SIGTERM));
+for (const output of [process.stdout, process.stderr]) {
+  output.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    stop(stops.EPIPE);
+  });
+}
+
+const io: Io = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  stop: controller.signal,
+};
+
+const code = await runCli(process.argv.slice(2), io, {
+  commands,
+  version: packageVersion,
+  openBackend: async (request, from) =>
+    (await import("./open-backend.js")).openBackend(request, from),
+});
+// Connections that were closed may keep the process for a moment; what was written goes out first.
+await Promise.all(
+  [process.stdout, process.stderr].map(
+    (output) => new Promise((done) => output.write("", () => done(undefined))),
+  ),
+);
+process.exit(code);

@@ -1,0 +1,65 @@
+import { join } from "node:path";
+import { LonghaulClient } from "../client/index.js";
+import { searchAttributes, type SearchAttributeName } from "../contracts/names.js";
+import { acquireServer } from "../server/index.js";
+import { openDirectoryStore } from "../store/directory.js";
+import type { Backend, RunningWorker } from "./backend.js";
+import type { BackendRequest } from "./command.js";
+import type { Io } from "./io.js";
+
+/** Finds or starts the Temporal server of the data directory, or joins the cluster the environment names, and connects. */
+export async function openBackend(request: BackendRequest, io: Io): Promise<Backend> {
+  const { home, report = () => {}, keep = false } = request;
+  const server = await acquireServer({
+    home,
+    env: io.env,
+    report,
+    keep,
+    ...(request.register === true ? { attributes: searchAttributes } : {}),
+  });
+  const { address, namespace, connection, uiUrl } = server;
+  try {
+    const store = await openDirectoryStore(join(home, "store"));
+    const attributes =
+      request.register === true
+        ? { attributes: wanted.filter((name) => server.attributes.has(name)) }
+        : {};
+    const client = await LonghaulClient.connect({ connection, namespace, store, ...attributes });
+    const workers: Promise<RunningWorker>[] = [];
+    return {
+      address,
+      namespace,
+      sessionUrl: (id) =>
+        uiUrl === undefined
+          ? undefined
+          : `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(id)}`,
+      createSession: (options) => client.createSession(options),
+      session: (id) => client.session(id),
+      list: (filter) => client.list(filter),
+      startWorker({ roles, hostId }) {
+        const starting = import("../worker/index.js").then(({ startWorker }) =>
+          startWorker({ connection, namespace, home, store, hostId, roles }),
+        );
+        workers.push(starting);
+        return starting;
+      },
+      async close() {
+        try {
+          for (const starting of workers) await (await starting.catch(() => undefined))?.stop();
+        } finally {
+          try {
+            await client.close();
+          } finally {
+            await server.release();
+          }
+        }
+      },
+    };
+  } catch (error) {
+    await server.release();
+    throw error;
+  }
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
+const wanted = Object.keys(searchAttributes) as SearchAttributeName[];

@@ -1,0 +1,68 @@
+import type { EndReason, LogEntry } from "../../contracts/log.js";
+import { oneLine } from "./clean.js";
+import type { Style } from "./terminal.js";
+
+export interface Note {
+  readonly style: Style;
+  readonly text: string;
+}
+
+/** The one line that tells a person about an entry that is neither a message nor a tool call; most need none. */
+export function noteOf(entry: LogEntry): Note | undefined {
+  switch (entry.type) {
+    case "turn/end":
+      return endNote(entry.data.turn, entry.data.reason);
+    case "llm/retry": {
+      const { retry, max, delayMs, failure } = entry.data;
+      const wait = delayMs < 1_000 ? `${delayMs} ms` : `${Math.round(delayMs / 100) / 10} s`;
+      return {
+        style: "dim",
+        text: `retry ${retry} of ${max} in ${wait}: ${failure.code}: ${oneLine(failure.message)}`,
+      };
+    }
+    case "todo/rejected":
+      return { style: "yellow", text: `todo change refused: ${oneLine(entry.data.message)}` };
+    case "session/rejected":
+      return {
+        style: "yellow",
+        text: `${oneLine(entry.data.command)} refused: ${entry.data.code}: ${oneLine(entry.data.message)}`,
+      };
+    case "session/live":
+      return entry.data.live
+        ? undefined
+        : { style: "dim", text: `the host is away: ${oneLine(entry.data.why)}` };
+    case "session/close":
+      return { style: "dim", text: "session closed" };
+    default:
+      return undefined;
+  }
+}
+
+function endNote(turn: number, reason: EndReason): Note | undefined {
+  switch (reason.kind) {
+    case "completed":
+      return undefined;
+    case "aborted":
+      return {
+        style: "yellow",
+        text:
+          reason.reason === "user"
+            ? `turn ${turn} was interrupted`
+            : `turn ${turn} was aborted (${reason.reason})`,
+      };
+    case "blocked":
+      return {
+        style: "yellow",
+        text: `turn ${turn} was blocked${reason.message === undefined ? "" : `: ${oneLine(reason.message)}`}`,
+      };
+    case "error":
+      return {
+        style: "red",
+        text: `turn ${turn} failed: ${reason.code}: ${oneLine(reason.message)}`,
+      };
+    case "max-tokens":
+      return { style: "yellow", text: `turn ${turn} stopped at the token limit` };
+    case "interrupted":
+      return { style: "yellow", text: `turn ${turn} was cut off` };
+  }
+}

@@ -1,0 +1,176 @@
+import type { WatchEvent } from "../../client/types.js";
+import type { TextBlock, UserMessage } from "../../contracts/content.js";
+import type { EntryOf, LogEntry } from "../../contracts/log.js";
+import { resultCard, runningLine, type ToolCall } from "./card.js";
+import { clean, Cleaner, oneLine } from "./clean.js";
+import { noteOf } from "./notes.js";
+import { Page } from "./page.js";
+import { fit, glyphsOf, styled, type Style, type Terminal } from "./terminal.js";
+import { todoLines } from "./todos.js";
+
+export interface TranscriptOptions {
+  /** Print the user's messages too (default true); a chat that shows its own input turns it off. */
+  readonly showUser?: boolean;
+}
+
+/**
+ * Prints a session as it happens. Streamed text appears as it comes; the entry that holds the whole message then adds
+ * only what was not printed. It takes no input and ends with `end()`.
+ */
+export class Transcript {
+  readonly #page: Page;
+  readonly #terminal: Terminal;
+  readonly #showUser: boolean;
+  readonly #calls = new Map<string, ToolCall>();
+  #cleaner = new Cleaner();
+  /** What was streamed for `#step`, as it came. */
+  #streamed = "";
+  #step = "";
+  #todos = "";
+
+  constructor(write: (text: string) => void, terminal: Terminal, options: TranscriptOptions = {}) {
+    this.#page = new Page(write, terminal);
+    this.#terminal = terminal;
+    this.#showUser = options.showUser ?? true;
+  }
+
+  event(event: WatchEvent): void {
+    switch (event.type) {
+      case "entry":
+        return this.#entry(event.entry);
+      case "delta":
+        return event.kind === "text"
+          ? this.#stream(`${event.turn}.${event.step}`, event.text)
+          : undefined;
+      case "restart":
+        return this.#restart("a worker was lost: this step runs again");
+      case "state":
+        return event.state === "faulted"
+          ? this.#line("red", "the session is faulted: it takes no more turns")
+          : undefined;
+      case "connection":
+        return this.#line(
+          "dim",
+          event.up ? "connected again" : `connection lost, trying again: ${oneLine(event.message)}`,
+        );
+    }
+  }
+
+  /** Ends an open line and takes the running line away. */
+  end(): void {
+    this.#page.end();
+  }
+
+  #entry(entry: LogEntry): void {
+    switch (entry.type) {
+      case "user/message":
+        return this.#user(entry.data.message);
+      case "assistant/message":
+        return this.#assistant(entry);
+      case "tool/call":
+        this.#calls.set(entry.data.callId, entry.data);
+        return this.#showRunning();
+      case "tool/result":
+        return this.#result(entry);
+      case "todo/write":
+        return this.#todo(entry);
+      case "turn/end":
+        this.#calls.clear();
+        this.#page.status("");
+        return this.#note(entry);
+      case "llm/retry":
+        this.#restart("what came so far is dropped");
+        return this.#note(entry);
+      default:
+        return this.#note(entry);
+    }
+  }
+
+  #note(entry: LogEntry): void {
+    const note = noteOf(entry);
+    if (note !== undefined) this.#line(note.style, note.text);
+  }
+
+  #line(style: Style, text: string): void {
+    this.#page.lines("note", [
+      styled(
+        this.#terminal,
+        style,
+        fit(text, this.#terminal.columns, glyphsOf(this.#terminal).ellipsis),
+      ),
+    ]);
+    this.#showRunning();
+  }
+
+  #user(message: UserMessage): void {
+    const text = clean(
+      message.content.map((block) => (block.type === "text" ? block.text : "")).join("\n"),
+    ).trimEnd();
+    if (message.source.kind !== "user")
+      return this.#line("dim", `[${oneLine(message.source.kind)}] ${oneLine(text)}`);
+    if (!this.#showUser) return;
+    this.#page.lines(
+      "user",
+      text.split("\n").map((line) => styled(this.#terminal, "bold", `> ${line}`)),
+    );
+  }
+
+  #stream(step: string, text: string): void {
+    if (step !== this.#step) this.#begin(step);
+    this.#streamed += text;
+    this.#page.text(this.#cleaner.push(text));
+  }
+
+  #begin(step: string): void {
+    this.#step = step;
+    this.#streamed = "";
+    this.#cleaner = new Cleaner();
+  }
+
+  #restart(why: string): void {
+    if (this.#streamed.trim() !== "") this.#line("dim", `(${why})`);
+    this.#begin("");
+  }
+
+  #assistant({ data }: EntryOf<"assistant/message">): void {
+    const text = data.message.content
+      .filter((block): block is TextBlock => block.type === "text")
+      .map((block) => block.text)
+      .join("");
+    const step = `${data.turn}.${data.step}`;
+    if (step !== this.#step) this.#begin(step);
+    if (!text.startsWith(this.#streamed)) {
+      this.#restart("the reply as it is kept:");
+      this.#begin(step);
+    }
+    this.#stream(step, text.slice(this.#streamed.length));
+    this.#page.text(this.#cleaner.end());
+    this.#page.closeText();
+    this.#begin("");
+    if (data.interrupted === true) this.#line("dim", "(interrupted)");
+  }
+
+  #result({ data }: EntryOf<"tool/result">): void {
+    const block = data.message.content.find((one) => one.type === "tool-result");
+    const callId = block?.type === "tool-result" ? block.callId : "";
+    const call = this.#calls.get(callId) ?? { name: "tool", arguments: "" };
+    this.#calls.delete(callId);
+    const failed = data.error !== undefined || (block?.type === "tool-result" && block.isError);
+    // The list itself was printed when it was written.
+    if (call.name !== "todo_write" || failed)
+      this.#page.lines("card", [resultCard(call, data, this.#terminal)]);
+    this.#showRunning();
+  }
+
+  #todo({ data }: EntryOf<"todo/write">): void {
+    const todos = JSON.stringify(data.todos);
+    if (todos === this.#todos) return;
+    this.#todos = todos;
+    this.#page.lines("todo", todoLines(data.todos, this.#terminal));
+    this.#showRunning();
+  }
+
+  #showRunning(): void {
+    this.#page.status(runningLine([...this.#calls.values()], this.#terminal));
+  }
+}

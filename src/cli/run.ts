@@ -1,0 +1,81 @@
+import type { Backend } from "./backend.js";
+import type { BackendRequest, Command, Context } from "./command.js";
+import { failureCode, failureText } from "./failure.js";
+import { commandHelp, groupHelp, overview } from "./help.js";
+import { aborted, stopOf, type Io } from "./io.js";
+import { parse } from "./parse.js";
+
+export interface CliParts {
+  readonly commands: readonly Command[];
+  readonly version: string;
+  openBackend(request: BackendRequest, io: Io): Promise<Backend>;
+}
+
+/** Runs one command line to its exit code. Mistakes and failures become one line on stderr. */
+export async function runCli(argv: readonly string[], io: Io, parts: CliParts): Promise<number> {
+  const debug = io.env["LONGHAUL_DEBUG"] === "1";
+  try {
+    const request = parse(argv, parts.commands);
+    if (request.kind === "version") {
+      io.stdout.write(`${parts.version}\n`);
+      return 0;
+    }
+    if (request.kind === "help") {
+      const { command, group } = request;
+      const text =
+        command === undefined
+          ? group === undefined
+            ? overview(parts.commands)
+            : groupHelp(group, parts.commands)
+          : commandHelp(command);
+      io.stdout.write(text);
+      return 0;
+    }
+    return await withBackends(io, parts, debug, (context) =>
+      request.command.run(context, request.words, request.options),
+    );
+  } catch (error) {
+    if (error instanceof Stopped) return stopOf(io.stop).exitCode;
+    io.stderr.write(failureText(error, debug));
+    return failureCode(error);
+  }
+}
+
+/** Thrown by `Context.orStop` when the user ends the command. */
+class Stopped extends Error {}
+
+async function withBackends(
+  io: Io,
+  parts: CliParts,
+  debug: boolean,
+  work: (context: Context) => Promise<number>,
+): Promise<number> {
+  const opened: Promise<Backend>[] = [];
+  const orStop = <T>(promise: Promise<T>): Promise<T> => {
+    promise.catch(() => undefined);
+    const stopped = aborted(io.stop).then(() => Promise.reject(new Stopped()));
+    stopped.catch(() => undefined);
+    return Promise.race([promise, stopped]);
+  };
+  const context: Context = {
+    io,
+    orStop,
+    backend(request) {
+      const opening = parts.openBackend(request, io);
+      opened.push(opening);
+      return orStop(opening);
+    },
+  };
+  try {
+    return await work(context);
+  } finally {
+    for (const opening of opened.toReversed()) {
+      try {
+        const backend = await opening.catch(() => undefined);
+        await backend?.close();
+      } catch (error) {
+        io.stderr.write(failureText(error, debug));
+      }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { rmSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import type { Backend, Session } from "../../src/cli/backend.js";
+import type { Io, Output } from "../../src/cli/io.js";
+
+export interface FakeOutput extends Output {
+  readonly text: string;
+}
+
+function fakeOutput(shape: Partial<Output>): FakeOutput {
+  let text = "";
+  return {
+    ...shape,
+    get text() {
+      return text;
+    },
+    write(piece: string) {
+      text += piece;
+    },
+  };
+}
+
+export interface FakeIo extends Io {
+  readonly out: FakeOutput;
+  readonly err: FakeOutput;
+  readonly controller: AbortController;
+  readonly home: string;
+}
+
+/** A terminal in memory, with a data directory of its own that goes with the test. */
+export function fakeIo(
+  options: {
+    readonly env?: Record<string, string>;
+    readonly stdin?: string;
+    readonly tty?: boolean;
+  } = {},
+): FakeIo {
+  const home = join(tmpdir(), `longhaul-cli-${randomUUID()}`);
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const shape = options.tty === true ? { isTTY: true, columns: 80 } : {};
+  const [out, err] = [fakeOutput(shape), fakeOutput(shape)];
+  const controller = new AbortController();
+  return {
+    home,
+    out,
+    err,
+    controller,
+    stdout: out,
+    stderr: err,
+    stop: controller.signal,
+    env: { LONGHAUL_HOME: home, LANG: "C.UTF-8", ...options.env },
+    cwd: "/work/space",
+    stdin: (async function* () {
+      if (options.stdin !== undefined) yield options.stdin;
+    })(),
+  };
+}
+
+export function noBackend(): Promise<Backend> {
+  return Promise.reject(new Error("nothing was to be started"));
+}
+
+/** A session that answers from what the test gives it; everything else fails loudly. */
+export function fakeSession(parts: Partial<Session>): Session {
+  const missing = (name: string) => () => {
+    throw new Error(`the test gave no ${name}`);
+  };
+  return {
+    id: "s-1",
+    send: missing("send"),
+    interrupt: missing("interrupt"),
+    cancel: missing("cancel"),
+    close: missing("close"),
+    todos: missing("todos"),
+    writeTodos: missing("writeTodos"),
+    view: missing("view"),
+    log: missing("log"),
+    watch: missing("watch"),
+    waitIdle: missing("waitIdle"),
+    outcome: missing("outcome"),
+    ...parts,
+  };
+}
+
+export interface FakeBackend extends Backend {
+  /** What happened, in order: `worker session,host`, `stop`, `close`. */
+  readonly events: readonly string[];
+}
+
+/** A backend around one session. `close` stops its worker, as the real one does. */
+export function fakeBackend(session: Session, parts: Partial<Backend> = {}): FakeBackend {
+  const events: string[] = [];
+  return {
+    events,
+    address: "127.0.0.1:7233",
+    namespace: "default",
+    sessionUrl: (id) => `http://127.0.0.1:8233/namespaces/default/workflows/${id}`,
+    createSession: (options) => Promise.resolve({ ...session, id: options.id ?? session.id }),
+    session: (id) => ({ ...session, id }),
+    list: () => Promise.resolve([]),
+    startWorker({ roles }) {
+      events.push(`worker ${roles.join(",")}`);
+      return Promise.resolve({
+        stop: () => Promise.resolve(),
+        done: new Promise<void>(() => undefined),
+      });
+    },
+    close() {
+      events.push("close");
+      return Promise.resolve();
+    },
+    ...parts,
+  };
+}
