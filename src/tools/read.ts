@@ -1,0 +1,115 @@
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import * as z from "zod";
+
+import { LonghaulError } from "../contracts/errors.js";
+import { headBytes } from "../process/utf8.js";
+import { defineTool } from "./define.js";
+import { reasonOf, resolveInWorkspace } from "./workspace-path.js";
+
+const maxFileBytes = 64 * 1024 * 1024;
+const defaultLines = 2_000;
+
+/** Reads lines of a text file; bounds its own text. */
+export const readTool = defineTool({
+  name: "read",
+  description:
+    "Read a text file. Returns its lines as they are, from `offset` (1 is the first line) up to `limit` lines; a closing note says when there is more. Relative paths start at the workspace.",
+  parameters: z.object({
+    path: z.string().min(1).describe("File to read."),
+    offset: z.int().min(1).optional().describe("First line to return, default 1."),
+    limit: z.int().min(1).optional().describe(`Most lines to return, default ${defaultLines}.`),
+  }),
+  parallel: true,
+  idempotent: true,
+  spill: false,
+  async execute({ path, offset = 1, limit = defaultLines }, context) {
+    const bytes = await readText(path, await resolveInWorkspace(context, path));
+    if (bytes.length === 0) return "(empty file)";
+    const lines = lineStarts(bytes);
+    if (offset > lines.length)
+      throw failed(`offset ${offset} is past the end of ${path}, which has ${lines.length} lines`);
+    return excerpt(
+      bytes,
+      lines,
+      offset - 1,
+      Math.min(limit, lines.length - offset + 1),
+      context.maxInlineBytes,
+    );
+  },
+});
+
+async function readText(path: string, real: string): Promise<Buffer> {
+  let file: FileHandle | undefined;
+  try {
+    // Without O_NONBLOCK opening a FIFO would wait for its writer.
+    file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const facts = await file.stat();
+    if (facts.isDirectory()) throw failed(`${path} is a directory; list it with bash`);
+    if (!facts.isFile()) throw failed(`${path} is not a regular file`);
+    if (facts.size > maxFileBytes) {
+      throw failed(
+        `${path} has ${facts.size} bytes, more than ${maxFileBytes}; read parts of it with bash (head, tail, sed)`,
+      );
+    }
+    const bytes = await file.readFile();
+    if (bytes.includes(0))
+      throw failed(
+        `${path} is a binary file of ${bytes.length} bytes; inspect it with bash (file, xxd)`,
+      );
+    return bytes;
+  } catch (error) {
+    if (error instanceof LonghaulError) throw error;
+    throw new LonghaulError("TOOL_FAILED", `cannot read ${path}: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  } finally {
+    await file?.close();
+  }
+}
+
+function lineStarts(bytes: Buffer): number[] {
+  const starts = [0];
+  for (let at = bytes.indexOf(10); at >= 0 && at + 1 < bytes.length; at = bytes.indexOf(10, at + 1))
+    starts.push(at + 1);
+  return starts;
+}
+
+/** Whole lines within the limit; a single line that is too long is cut. */
+function excerpt(
+  bytes: Buffer,
+  starts: readonly number[],
+  first: number,
+  wanted: number,
+  maxBytes: number,
+): string {
+  // Room for the note, and for U+FFFD, which takes more bytes than what it replaces.
+  const from = starts[first] ?? 0;
+  const room = Math.max(0, maxBytes - 160);
+  const startOf = (line: number): number => starts[line] ?? bytes.length;
+  const fits = (count: number): boolean =>
+    Buffer.byteLength(bytes.toString("utf8", from, startOf(first + count))) <= room;
+  let count = wanted;
+  if (!fits(count)) {
+    let low = 0;
+    for (let high = count; low + 1 < high;) {
+      const middle = Math.floor((low + high) / 2);
+      if (fits(middle)) low = middle;
+      else high = middle;
+    }
+    count = low;
+  }
+  if (count === 0) {
+    const line = Buffer.from(bytes.toString("utf8", from, startOf(first + 1)));
+    const cut = headBytes(line, room).toString("utf8");
+    return `${cut}\n[line ${first + 1} of ${starts.length} is cut: it has ${line.length} bytes; next offset ${first + 2}]`;
+  }
+  const text = bytes.toString("utf8", from, startOf(first + count));
+  const next = first + count + 1;
+  if (next > starts.length) return text;
+  return `${text}[lines ${first + 1}-${next - 1} of ${starts.length}; next offset ${next}]`;
+}
+
+function failed(message: string): LonghaulError {
+  return new LonghaulError("TOOL_FAILED", message);
+}
