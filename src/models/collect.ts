@@ -82,13 +82,9 @@ interface AbortLimit {
 /** Waits for a stream no longer than the grace after an abort. One listener for all parts: a race each would pile up. */
 function limitAfterAbort(signal: AbortSignal): AbortLimit {
   let timer: NodeJS.Timeout | undefined;
-  let over = false;
   let giveUp = (): void => {};
   const start = (): void => {
-    timer = setTimeout(() => {
-      over = true;
-      giveUp();
-    }, abortGraceMs);
+    timer = setTimeout(() => giveUp(), abortGraceMs);
   };
   if (signal.aborted) start();
   else signal.addEventListener("abort", start, { once: true });
@@ -96,7 +92,6 @@ function limitAfterAbort(signal: AbortSignal): AbortLimit {
     next: (iterator) =>
       new Promise((resolve, reject) => {
         giveUp = () => resolve("given up");
-        if (over) giveUp();
         iterator.next().then(resolve, reject);
       }),
     end() {

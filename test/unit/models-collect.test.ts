@@ -248,6 +248,24 @@ describe("collecting a reply", () => {
       expect(await collectReply(silent, before.signal)).toEqual({ kind: "cancelled", content: [] });
     });
 
+    test("does not follow a stream that goes on", async () => {
+      const abort = new AbortController();
+      const ended = vi.fn<() => void>();
+      const stream = (async function* (): AsyncGenerator<ModelPart, void, undefined> {
+        try {
+          while (true) {
+            yield text("so");
+            await new Promise(setImmediate);
+          }
+        } finally {
+          ended();
+        }
+      })();
+      const outcome = await collectReply(stream, abort.signal, () => abort.abort());
+      expect(outcome.kind).toBe("cancelled");
+      await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1));
+    });
+
     test("is a reply all the same when the finish had come", async () => {
       const abort = new AbortController();
       const stream = streamOf(text("so"), stop);
