@@ -38,7 +38,7 @@ export interface StartWorkerOptions {
   readonly hostId: string;
   /** Default both. */
   readonly roles?: readonly WorkerRole[];
-  /** Beside the scripted one. */
+  /** Beside the scripted one, which one of the same name replaces. */
   readonly models?: readonly ModelProvider[];
   /** Beside bash, read and write. */
   readonly tools?: readonly ToolDefinition[];
@@ -74,7 +74,11 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   const workers: Worker[] = [];
   try {
     const tools = createToolRegistry([...builtinTools, ...(options.tools ?? [])]);
-    const models = createModels([createScriptedProvider({}), ...(options.models ?? [])]);
+    const given = options.models ?? [];
+    const scripted = given.some((model) => model.provider === "scripted")
+      ? []
+      : [createScriptedProvider()];
+    const models = createModels([...scripted, ...given]);
     const deps: ActivityDeps = {
       client: new Client({ connection, namespace }),
       models,
@@ -154,12 +158,20 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
 
 let installed = false;
 
+/** The host's queues have no workflows on purpose. */
+function writeLine(entry: LogEntry): void {
+  if (entry.message.startsWith("No workflows registered")) return;
+  process.stderr.write(
+    `${new Date(Number(entry.timestampNanos / 1_000_000n)).toISOString()} [${entry.level}] ${entry.message}\n`,
+  );
+}
+
 /** One runtime a process; the SDK refuses a second. */
 function installRuntime(): void {
   if (installed) return;
   installed = true;
   try {
-    Runtime.install({ logger: new DefaultLogger("WARN"), shutdownSignals: [] });
+    Runtime.install({ logger: new DefaultLogger("WARN", writeLine), shutdownSignals: [] });
   } catch {
     // The embedding program has installed its own.
   }
