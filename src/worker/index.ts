@@ -5,6 +5,7 @@ import {
   NativeConnection,
   Runtime,
   Worker,
+  type LogEntry,
   type NativeConnectionOptions,
   type WorkerOptions,
 } from "@temporalio/worker";
