@@ -6,6 +6,8 @@ import { pause } from "./pause.js";
 export interface Bounded {
   withDeadline<R>(deadline: number, fn: () => Promise<R>): Promise<R>;
   withAbortSignal<R>(signal: AbortSignal, fn: () => Promise<R>): Promise<R>;
+  /** Aborts when the client is closed: nothing is tried again then. */
+  readonly closed: AbortSignal;
 }
 
 export interface AttemptOptions {
@@ -33,22 +35,20 @@ export async function attemptUntil<T>(
   const { deadline, attemptMs = 10_000, signal } = options;
   let last: Trouble = { kind: "retry", why: "worker", message: "no answer" };
   for (let attempt = 0; Date.now() < deadline; attempt++) {
-    if (isAborted(signal)) throw aborted();
+    throwIfEnded(bounds, signal);
     try {
       return await attemptOnce(bounds, Math.min(deadline, Date.now() + attemptMs), signal, call);
     } catch (error) {
-      if (isAborted(signal)) throw aborted();
+      throwIfEnded(bounds, signal);
       const failure = classifyFailure(error);
       const retriable = failure.kind === "gone" ? await judgeGone(options) : failure;
-      if (retriable.kind !== "retry")
+      if (retriable.kind !== "retry") {
         throw new LonghaulError(retriable.code, retriable.message, { cause: error });
+      }
       last = retriable;
-      const wait = Math.min(
-        retriable.why === "update" ? 20 : 100 * 1.6 ** attempt,
-        1000,
-        deadline - Date.now(),
-      );
-      if (wait > 0) await pause(wait, signal);
+      const backoff = retriable.why === "update" ? 20 : Math.min(100 * 1.6 ** attempt, 1000);
+      const wait = Math.min(backoff, deadline - Date.now());
+      if (wait > 0) await pause(wait, signal, bounds.closed);
     }
   }
   throw await options.late(last);
@@ -61,16 +61,16 @@ async function attemptOnce<T>(
   signal: AbortSignal | undefined,
   call: () => Promise<T>,
 ): Promise<T> {
-  if (signal === undefined) return bounds.withDeadline(deadline, call);
   const own = new AbortController();
   const forward = () => {
     own.abort();
   };
-  signal.addEventListener("abort", forward, { once: true });
+  for (const source of [signal, bounds.closed])
+    source?.addEventListener("abort", forward, { once: true });
   try {
     return await bounds.withDeadline(deadline, () => bounds.withAbortSignal(own.signal, call));
   } finally {
-    signal.removeEventListener("abort", forward);
+    for (const source of [signal, bounds.closed]) source?.removeEventListener("abort", forward);
   }
 }
 
@@ -91,10 +91,9 @@ async function judgeGone(options: AttemptOptions): Promise<Exclude<Failure, { ki
   }
 }
 
-function isAborted(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true;
-}
-
-function aborted(): LonghaulError {
-  return new LonghaulError("ABORTED", "the call was aborted by its signal");
+function throwIfEnded(bounds: Bounded, signal: AbortSignal | undefined): void {
+  if (bounds.closed.aborted)
+    throw new LonghaulError("ABORTED", "the client was closed during the call");
+  if (signal?.aborted === true)
+    throw new LonghaulError("ABORTED", "the call was aborted by its signal");
 }

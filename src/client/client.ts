@@ -4,7 +4,7 @@ import { queries, searchAttributes, type SearchAttributeName } from "../contract
 import { parseInput } from "../contracts/schemas/parse.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
 import type { LogPage, SessionView } from "../contracts/session.js";
-import { attemptUntil } from "./attempts.js";
+import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { failureOf, startSession } from "./create-session.js";
 import { listSessions } from "./list.js";
@@ -30,6 +30,8 @@ const closeWaitMs = 90_000;
 /** Sessions over Temporal. One client serves any number of sessions; close it when done. */
 export class LonghaulClient implements AsyncDisposable {
   readonly #connection: Connection;
+  readonly #bounds: Bounded;
+  readonly #closing = new AbortController();
   readonly #client: Client;
   readonly #namespace: string;
   readonly #timeoutMs: number;
@@ -51,10 +53,15 @@ export class LonghaulClient implements AsyncDisposable {
     client: Client,
   ) {
     this.#connection = connection;
+    this.#bounds = {
+      withDeadline: (deadline, fn) => connection.withDeadline(deadline, fn),
+      withAbortSignal: (signal, fn) => connection.withAbortSignal(signal, fn),
+      closed: this.#closing.signal,
+    };
     this.#client = client;
     this.#namespace = namespace;
     this.#timeoutMs = options.callTimeoutMs ?? 15_000;
-    this.#wire = new TemporalWire(client, connection, this.#timeoutMs);
+    this.#wire = new TemporalWire(client, connection, this.#bounds, this.#timeoutMs);
     this.#watchers = new Watchers((session) => this.#pollSource(session), options.store);
     if (options.attributes !== undefined) this.#attributes = Promise.resolve(options.attributes);
   }
@@ -66,7 +73,7 @@ export class LonghaulClient implements AsyncDisposable {
   async createSession(options: CreateSessionOptions): Promise<SessionClient> {
     const id = await startSession(
       this.#client,
-      this.#connection,
+      this.#bounds,
       options,
       await this.#registered(),
       this.#timeoutMs,
@@ -84,16 +91,17 @@ export class LonghaulClient implements AsyncDisposable {
   async list(filter: ListFilter = {}): Promise<readonly SessionSummary[]> {
     return listSessions(
       this.#client,
-      this.#connection,
+      this.#bounds,
       filter,
       await this.#registered(),
       this.#timeoutMs,
     );
   }
 
-  /** Ends all watchers and the connection. Sessions go on. */
+  /** Ends all watchers, calls under way (ABORTED) and the connection. Sessions go on. */
   async close(): Promise<void> {
     this.#watchers.close();
+    this.#closing.abort();
     await this.#connection.close();
   }
 
@@ -145,11 +153,11 @@ export class LonghaulClient implements AsyncDisposable {
   }
 
   async #explainEnd(id: string): Promise<never> {
-    const failure = await failureOf(this.#client, this.#connection, id, this.#timeoutMs);
+    const failure = await failureOf(this.#client, this.#bounds, id, this.#timeoutMs);
     if (failure?.type === "NO_HOST") {
       throw new LonghaulError(
         "NO_HOST",
-        `session ${id} found no host for its tools: ${failure.message}; start one (longhaul worker), or create it with worldTools: false`,
+        `session ${id} has no host for its tools: ${failure.message}`,
       );
     }
     throw new LonghaulError(
@@ -161,7 +169,7 @@ export class LonghaulClient implements AsyncDisposable {
   async #untilClosed(id: string): Promise<void> {
     const handle = this.#client.workflow.getHandle(id);
     await attemptUntil(
-      this.#connection,
+      this.#bounds,
       {
         deadline: Date.now() + closeWaitMs,
         attemptMs: closeWaitMs,

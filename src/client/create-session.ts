@@ -2,7 +2,6 @@ import {
   WorkflowExecutionAlreadyStartedError,
   WorkflowFailedError,
   type Client,
-  type Connection,
 } from "@temporalio/client";
 import {
   defineSearchAttributeKey,
@@ -11,10 +10,10 @@ import {
 } from "@temporalio/common";
 import { LonghaulError } from "../contracts/errors.js";
 import { queues, workflowTypes, type SearchAttributeName } from "../contracts/names.js";
-import { createSessionSchema } from "../contracts/schemas/session.js";
+import { createSessionSchema, maxCommandBytes } from "../contracts/schemas/session.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import type { SessionInput } from "../contracts/session.js";
-import { attemptUntil } from "./attempts.js";
+import { attemptUntil, type Bounded } from "./attempts.js";
 import { firstLine } from "./failures.js";
 import type { CreateSessionOptions } from "./types.js";
 import { freshSessionId } from "./update-id.js";
@@ -29,7 +28,7 @@ export interface SessionMemo {
 /** Starts the session's workflow and returns its id. INVALID_INPUT, SESSION_EXISTS, TEMPORAL_UNREACHABLE. */
 export async function startSession(
   client: Client,
-  connection: Connection,
+  bounds: Bounded,
   options: CreateSessionOptions,
   attributes: readonly SearchAttributeName[],
   timeoutMs: number,
@@ -49,6 +48,14 @@ export async function startSession(
     ...(title === undefined ? {} : { title }),
     ...(parentSession === undefined ? {} : { parentSession }),
   };
+  const bytes = Buffer.byteLength(JSON.stringify(input), "utf8");
+  if (bytes > maxCommandBytes) {
+    const advice = "shorten the system text";
+    throw new LonghaulError(
+      "MESSAGE_TOO_LARGE",
+      `createSession: expected at most ${maxCommandBytes} bytes, got ${bytes}; ${advice}`,
+    );
+  }
   const memo: SessionMemo = {
     ...(title === undefined ? {} : { title }),
     ...(host === undefined ? {} : { host }),
@@ -56,7 +63,7 @@ export async function startSession(
   };
   const start = (workflowIdReusePolicy: "REJECT_DUPLICATE" | "ALLOW_DUPLICATE_FAILED_ONLY") =>
     attemptUntil(
-      connection,
+      bounds,
       {
         deadline: Date.now() + timeoutMs,
         attemptMs: timeoutMs,
@@ -92,7 +99,7 @@ export async function startSession(
       },
     );
   if (await start("REJECT_DUPLICATE")) return id;
-  const failure = await failureOf(client, connection, id, timeoutMs);
+  const failure = await failureOf(client, bounds, id, timeoutMs);
   // Nothing ever happened in it: the same id may be tried again once a host is there.
   if (failure?.type === "NO_HOST" && (await start("ALLOW_DUPLICATE_FAILED_ONLY"))) return id;
   throw new LonghaulError(
@@ -104,12 +111,12 @@ export async function startSession(
 /** Why the session's workflow failed; undefined while it is open, closed or ended otherwise. */
 export async function failureOf(
   client: Client,
-  connection: Connection,
+  bounds: Bounded,
   id: string,
   timeoutMs: number,
 ): Promise<{ readonly type: string; readonly message: string } | undefined> {
   const handle = client.workflow.getHandle(id);
-  return connection.withDeadline(Date.now() + timeoutMs, async () => {
+  return bounds.withDeadline(Date.now() + timeoutMs, async () => {
     const { status } = await handle.describe();
     if (status.name !== "FAILED") return undefined;
     try {

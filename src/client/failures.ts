@@ -87,7 +87,7 @@ export function isNotFound(error: unknown): boolean {
 
 /** First line of a message, for messages of one line. */
 export function firstLine(message: string): string {
-  return (message.split("\n", 1)[0] ?? "").trim();
+  return (message.split("\n", 1)[0] ?? "").replace(/\s*Resolution note:\s*$/u, "").trim();
 }
 
 function classifyUpdate(cause: unknown): Failure {

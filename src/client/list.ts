@@ -1,4 +1,4 @@
-import type { Client, Connection, WorkflowExecutionInfo } from "@temporalio/client";
+import type { Client, WorkflowExecutionInfo } from "@temporalio/client";
 import { LonghaulError } from "../contracts/errors.js";
 import {
   sessionStates,
@@ -6,7 +6,7 @@ import {
   type SearchAttributeName,
   type SessionStateName,
 } from "../contracts/names.js";
-import { attemptUntil } from "./attempts.js";
+import { attemptUntil, type Bounded } from "./attempts.js";
 import type { ListFilter, SessionSummary } from "./types.js";
 
 /**
@@ -15,7 +15,7 @@ import type { ListFilter, SessionSummary } from "./types.js";
  */
 export async function listSessions(
   client: Client,
-  connection: Connection,
+  bounds: Bounded,
   filter: ListFilter,
   attributes: readonly SearchAttributeName[],
   timeoutMs: number,
@@ -29,7 +29,7 @@ export async function listSessions(
   }
   const query = listQuery(filter, attributes);
   const found = await attemptUntil(
-    connection,
+    bounds,
     {
       deadline: Date.now() + timeoutMs,
       gone: () =>
@@ -45,13 +45,17 @@ export async function listSessions(
         ),
     },
     async () => {
-      const summaries: SessionSummary[] = [];
+      const summaries = new Map<string, SessionSummary>();
       for await (const info of client.workflow.list({ query, pageSize: Math.min(limit, 200) })) {
+        // One row a session, of its last run: one that failed NO_HOST may have been created again, others roll over.
+        if (info.status.name === "CONTINUED_AS_NEW") continue;
         const summary = summarize(info);
-        if (state === undefined || summary.state === state) summaries.push(summary);
-        if (summaries.length >= limit) break;
+        const known = summaries.get(summary.id);
+        if (known !== undefined && known.startedAt >= summary.startedAt) continue;
+        if (state === undefined || summary.state === state) summaries.set(summary.id, summary);
+        if (summaries.size >= limit) break;
       }
-      return summaries;
+      return [...summaries.values()];
     },
   );
   return found.toSorted((a, b) => b.startedAt - a.startedAt);

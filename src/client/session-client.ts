@@ -119,13 +119,13 @@ export class SessionClient {
 
   /**
    * Replaces the todo list of the open turn (spec/todo). `turn` defaults to the open one; `opId` makes a repeat answer
-   * the first verdict. INVALID_TODOS when refused.
+   * the first verdict. INVALID_TODOS for a bad list, INVALID_INPUT when no such turn is open.
    */
   async writeTodos(write: {
     readonly opId?: string;
     readonly turn?: number;
     readonly todos: readonly TodoItem[];
-  }) {
+  }): Promise<Exclude<TodoWriteResult, Refusal>> {
     const opId = write.opId ?? freshId("t", Date.now());
     const turn = write.turn ?? (await this.view()).turn.number;
     const command = parseInput(
@@ -165,7 +165,11 @@ export class SessionClient {
   async messages(): Promise<readonly Message[]> {
     const nodes: SurfaceNode[] = [];
     let page = await this.#wire.query<SurfacePage>(this.id, queries.surface, null);
-    for (nodes.push(...page.nodes); page.nodes.length > 0 && nodes.length < page.length; nodes.push(...page.nodes)) {
+    for (
+      nodes.push(...page.nodes);
+      page.nodes.length > 0 && nodes.length < page.length;
+      nodes.push(...page.nodes)
+    ) {
       page = await this.surface({ from: nodes.length, to: page.length });
     }
     return deriveMessages(nodes);

@@ -87,7 +87,6 @@ export class SessionPoller {
       let again = false;
       try {
         again = await this.#round();
-        this.#setUp();
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         if (!(error instanceof LonghaulError) || !awayCodes.has(error.code)) {
@@ -99,8 +98,7 @@ export class SessionPoller {
         this.#setDown(error.message);
         this.#quietMs = idleIntervalMs;
       }
-      if (!again)
-        await pause(this.#waitMs(), AbortSignal.any([this.#wake.signal, this.#stop.signal]));
+      if (!again) await pause(this.#waitMs(), this.#wake.signal, this.#stop.signal);
     }
   }
 
@@ -117,6 +115,7 @@ export class SessionPoller {
     const endedBefore = this.#ended;
     const after = Math.min(...ready.map((feed) => feed.cursor.position));
     const page = await this.#source.page(after, pageEntries, this.#stop.signal);
+    this.#setUp();
     for (const feed of ready) feed.push(page.entries.flatMap((entry) => feed.cursor.entry(entry)));
     const current = ready.filter((feed) => feed.cursor.position >= page.lastSeq);
     for (const feed of current) feed.push(feed.cursor.state(page.state));

@@ -50,6 +50,7 @@ export interface SessionSummary {
  * What a watcher sees, in order. `delta` is streamed text of the step under way; `restart` says that a lost worker's
  * call runs again, so what it streamed for this step is to be dropped. Before an `assistant/message` entry all deltas
  * of the execution it names have been given, so deltas since the last `restart` equal the entry's text.
+ * Without a store, or when it cannot be read, they come from the entry itself.
  * Losing the connection never repeats or skips an entry or a delta: it goes on from its position.
  */
 export type WatchEvent =

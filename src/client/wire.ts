@@ -1,6 +1,6 @@
 import type { Client, Connection, WorkflowExecutionStatusName } from "@temporalio/client";
-import { isErrorCode, LonghaulError } from "../contracts/errors.js";
-import { attemptUntil, type Trouble } from "./attempts.js";
+import { isErrorCode, LonghaulError, type ErrorCode } from "../contracts/errors.js";
+import { attemptUntil, type Bounded, type Trouble } from "./attempts.js";
 import { classifyFailure } from "./failures.js";
 import { KeyedQueue } from "./keyed-queue.js";
 import { updateIdOf } from "./update-id.js";
@@ -30,12 +30,14 @@ export interface Wire {
 export class TemporalWire implements Wire {
   readonly #client: Client;
   readonly #connection: Connection;
+  readonly #bounds: Bounded;
   readonly #timeoutMs: number;
   readonly #writes = new KeyedQueue();
 
-  constructor(client: Client, connection: Connection, timeoutMs: number) {
+  constructor(client: Client, connection: Connection, bounds: Bounded, timeoutMs: number) {
     this.#client = client;
     this.#connection = connection;
+    this.#bounds = bounds;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -48,13 +50,13 @@ export class TemporalWire implements Wire {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const handle = this.#client.workflow.getHandle(session);
     return attemptUntil(
-      this.#connection,
+      this.#bounds,
       {
         deadline: Date.now() + timeoutMs,
         ...(options.attemptMs === undefined ? {} : { attemptMs: options.attemptMs }),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         gone: () => this.#gone(session),
-        late: (last) => this.#late(session, last, timeoutMs, "nothing was changed"),
+        late: (last) => this.#late(session, last, timeoutMs),
       },
       async () => {
         const answer = await handle.query<T, [unknown]>(name, args);
@@ -68,16 +70,21 @@ export class TemporalWire implements Wire {
   async update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T> {
     const updateId = updateIdOf(name, callerId, payload);
     const handle = this.#client.workflow.getHandle(session);
-    const unsure = `it may still be carried out when one starts; sending it again under the same id (${callerId}) is safe`;
+    // Waiting behind another write counts: the caller's deadline is the caller's.
+    const deadline = Date.now() + this.#timeoutMs;
+    let effect = "an earlier write to it was waited for; nothing was changed";
     return this.#writes.run(session, () =>
       attemptUntil(
-        this.#connection,
+        this.#bounds,
         {
-          deadline: Date.now() + this.#timeoutMs,
+          deadline,
           gone: () => this.#gone(session),
-          late: (last) => this.#late(session, last, this.#timeoutMs, unsure),
+          late: (last) => this.#late(session, last, this.#timeoutMs, effect),
         },
-        () => handle.executeUpdate<T, [unknown]>(name, { updateId, args: [payload] }),
+        () => {
+          effect = `it may still be carried out; sending it again under the same id (${callerId}) is safe`;
+          return handle.executeUpdate<T, [unknown]>(name, { updateId, args: [payload] });
+        },
       ),
     );
   }
@@ -86,11 +93,11 @@ export class TemporalWire implements Wire {
     const handle = this.#client.workflow.getHandle(session);
     try {
       const { status } = await attemptUntil(
-        this.#connection,
+        this.#bounds,
         {
           deadline: Date.now() + this.#timeoutMs,
           gone: () => Promise.resolve(notFound(session)),
-          late: (last) => this.#late(session, last, this.#timeoutMs, "nothing was changed"),
+          late: (last) => this.#late(session, last, this.#timeoutMs),
         },
         () => handle.describe(),
       );
@@ -111,25 +118,21 @@ export class TemporalWire implements Wire {
     session: string,
     last: Trouble,
     timeoutMs: number,
-    effect: string,
+    effect?: string,
   ): Promise<LonghaulError> {
     const within = `within ${timeoutMs / 1000} s`;
+    const say = (code: ErrorCode, ...parts: readonly (string | undefined)[]) =>
+      new LonghaulError(code, parts.filter((part) => part !== undefined).join("; "));
     if (last.why === "transport" || !(await this.#serverAnswers())) {
-      return new LonghaulError(
-        "TEMPORAL_UNREACHABLE",
-        `Temporal did not answer ${within} for session ${session} (${last.message}); ${effect}`,
-      );
+      const silence = `Temporal did not answer ${within} for session ${session} (${last.message})`;
+      return say("TEMPORAL_UNREACHABLE", silence, effect);
     }
     if (last.why === "task") {
-      return new LonghaulError(
-        "SESSION_FAULTED",
-        `session ${session} cannot answer: its workflow task fails on the worker (${last.message}); Temporal UI shows the cause; ${effect}`,
-      );
+      const fault = `session ${session} cannot answer: its workflow task fails on the worker (${last.message})`;
+      return say("SESSION_FAULTED", fault, "Temporal UI shows the cause", effect);
     }
-    return new LonghaulError(
-      "NO_WORKER",
-      `no worker answered for session ${session} ${within}; start one (longhaul worker); ${effect}`,
-    );
+    const silence = `no worker answered for session ${session} ${within}`;
+    return say("NO_WORKER", silence, "start one (longhaul worker)", effect);
   }
 
   /** Is silence the worker's, or the server's? */
@@ -147,7 +150,8 @@ export class TemporalWire implements Wire {
 
 /** A query never throws on the session's side: it answers a refusal as a value (design D17). */
 function refusalIn(answer: unknown): LonghaulError | undefined {
-  if (typeof answer !== "object" || answer === null || !("ok" in answer) || answer.ok !== false) return undefined;
+  if (typeof answer !== "object" || answer === null || !("ok" in answer) || answer.ok !== false)
+    return undefined;
   if (!("code" in answer) || !("message" in answer) || !isErrorCode(answer.code)) return undefined;
   return new LonghaulError(answer.code, String(answer.message));
 }
@@ -156,7 +160,7 @@ export function notFound(session: string): LonghaulError {
   return new LonghaulError("SESSION_NOT_FOUND", `there is no session ${session} in this namespace`);
 }
 
-export function closedError(session: string, status: WorkflowExecutionStatusName): LonghaulError {
+function closedError(session: string, status: WorkflowExecutionStatusName): LonghaulError {
   const how = status === "COMPLETED" ? "is closed" : `has ended (${status.toLowerCase()})`;
   return new LonghaulError(
     "SESSION_CLOSED",

@@ -188,6 +188,8 @@ describe("a watch", () => {
     await done;
     expect(ups()).toEqual([false, true]);
     expect(seqs(events)).toEqual([0, 1, 2]);
+    const back = events.findIndex((event) => event.type === "connection" && event.up);
+    expect(seqs(events.slice(back))).toEqual([1, 2]);
   });
 
   test("rejects when the session does not exist, and never again", async () => {

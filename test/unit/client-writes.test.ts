@@ -123,7 +123,11 @@ describe("what a failure means", () => {
 });
 
 describe("attempts", () => {
-  const bounds: Bounded = { withDeadline: (_, fn) => fn(), withAbortSignal: (_, fn) => fn() };
+  const bounds: Bounded = {
+    withDeadline: (_, fn) => fn(),
+    withAbortSignal: (_, fn) => fn(),
+    closed: new AbortController().signal,
+  };
   const options = (over: Partial<AttemptOptions> = {}): AttemptOptions => ({
     deadline: Date.now() + 20_000,
     gone: () => Promise.resolve(new LonghaulError("SESSION_CLOSED", "closed")),
@@ -191,5 +195,17 @@ describe("attempts", () => {
     });
     await expect(call).rejects.toMatchObject({ code: "ABORTED" });
     expect(calls).toBe(3);
+  });
+
+  test("end when the client closes, also while waiting for the next one", async () => {
+    const closing = new AbortController();
+    const call = attemptUntil({ ...bounds, closed: closing.signal }, options(), () => {
+      closing.abort();
+      return Promise.reject(grpcError(14, "away"));
+    });
+    await expect(call).rejects.toMatchObject({
+      code: "ABORTED",
+      message: "the client was closed during the call",
+    });
   });
 });
