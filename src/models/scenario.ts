@@ -64,9 +64,15 @@ const step = z.strictObject({
 
 const turn = z.strictObject({ steps: z.array(step).min(1), repeat: count.optional() });
 
+const defaults = z.strictObject({
+  reasoningEffort: z.string().exactOptional(),
+  maxTokens: tokens.exactOptional(),
+});
+
 export const scenarioSchema = z.strictObject({
   name: z.string().min(1),
   contextWindow: z.int().min(1).optional(),
+  defaults: defaults.optional(),
   turns: z.array(turn).min(1),
 });
 
@@ -78,6 +84,7 @@ export type ScenarioExpectation = z.infer<typeof expectation>;
 /** The keys an object under this key of a scenario may have; `""` is the scenario itself. */
 export const scenarioKeys: Readonly<Record<string, readonly string[]>> = {
   "": Object.keys(scenarioSchema.shape),
+  defaults: Object.keys(defaults.shape),
   turns: Object.keys(turn.shape),
   steps: Object.keys(step.shape),
   expect: Object.keys(expectation.shape),

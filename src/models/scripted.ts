@@ -31,6 +31,15 @@ export function createScriptedProvider(options: ScriptedProviderOptions = {}): M
   const recordDir = options.recordDir ?? process.env["LONGHAUL_SCRIPTED_RECORD"];
   const loadFile = createScenarioLoader();
   const load = (name: string): Scenario => given.get(name) ?? loadFile(name);
+  function tryLoad(name: string): Scenario | undefined {
+    if (!given.has(name) && !isPath(name)) return undefined;
+    try {
+      return load(name);
+    } catch {
+      // The request itself will tell.
+      return undefined;
+    }
+  }
 
   return {
     provider: "scripted",
@@ -39,15 +48,8 @@ export function createScriptedProvider(options: ScriptedProviderOptions = {}): M
         return failingModel(notFound("model", name, [...given.keys()]));
       return { stream: (request, signal) => answer(() => load(name), request, signal, recordDir) };
     },
-    contextWindow(name) {
-      if (!given.has(name) && !isPath(name)) return undefined;
-      try {
-        return load(name).contextWindow;
-      } catch {
-        // The request itself will tell.
-        return undefined;
-      }
-    },
+    contextWindow: (name) => tryLoad(name)?.contextWindow,
+    defaults: (name) => tryLoad(name)?.defaults,
   };
 }
 
