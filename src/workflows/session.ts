@@ -10,7 +10,7 @@ import {
   setHandler,
   workflowInfo,
 } from "@temporalio/workflow";
-import type { Refusal } from "../contracts/errors.js";
+import { refuse, type Refusal } from "../contracts/errors.js";
 import { commands, queries } from "../contracts/names.js";
 import type { LogQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
 import {
@@ -25,6 +25,7 @@ import {
 } from "../domain/commands.js";
 import type { SessionPolicy } from "../domain/policy.js";
 import { Session } from "../domain/session.js";
+import { sessionInputProblem } from "../domain/session-input.js";
 import { deriveMessages } from "../domain/surface.js";
 import { runTurn } from "../domain/turn.js";
 import { logPage, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
@@ -51,6 +52,8 @@ export function createSession(
   policy: SessionPolicy,
 ): (input: SessionInput) => Promise<SessionResult> {
   return async (input) => {
+    const problem = sessionInputProblem(input);
+    if (problem !== undefined) throw failure(refuse("INVALID_INPUT", problem));
     const session = openLog(input);
     const console = createConsole(session, input);
     setHandlers(session, input, console.show);

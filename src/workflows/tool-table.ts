@@ -13,13 +13,15 @@ import { hostCalls, sessionCalls, sessionRef, standingHostCalls } from "./activi
  */
 export async function openTable(session: Session, given: string | undefined): Promise<void> {
   const { worldTools, request } = session.config;
-  const shared = await askShared(request);
+  const [shared, answer] = await Promise.all([
+    askShared(request),
+    worldTools ? askHost(given) : undefined,
+  ]);
   if (shared !== undefined) session.routes = [...session.routes, shared.route];
   if (!worldTools) {
     logTable(session, shared, undefined);
     return;
   }
-  const answer = await askHost(given);
   if (answer === undefined && given === undefined) {
     throw ApplicationFailure.create({
       type: "NO_HOST",
