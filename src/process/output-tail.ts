@@ -6,7 +6,7 @@ import { tailBytes } from "./utf8.js";
 /** Bytes of one stream kept in memory (spec/harness §8). */
 export const tailLimit = 64_000;
 /** Bytes of one stream kept in the store; what comes later is dropped there, the tail goes on. */
-export const spillLimit = 64 * 1024 * 1024;
+const spillLimit = 64 * 1024 * 1024;
 
 /** Above this many bytes waiting for the store the reader pauses … */
 const pauseAbove = 8 * 1024 * 1024;

@@ -161,6 +161,25 @@ describe("runCommand", { timeout: 40_000 }, () => {
     expect(await running).toMatchObject({ signal: "SIGKILL" });
   });
 
+  it("is ended by a seal when worker, watch and shell are gone and only a child of its group is left", async () => {
+    const bench = await openBench();
+    const child =
+      "(trap '' TERM; echo $BASHPID >leader; while :; do echo tick >>ticks; sleep 0.05; done) &";
+    const worker = startWorker(bench, "c8", `${child} echo $$ >shell; sleep 1000`);
+    const pids = [await pidFrom(bench, "shell"), await pidFrom(bench, "leader")];
+    const watch = (await childrenOf(worker.pid ?? 0)).find((one) =>
+      one.command.includes("longhaul-watch"),
+    );
+    expect(watch).toBeDefined();
+    process.kill(-(watch?.pid ?? 0), "SIGKILL");
+    worker.kill("SIGKILL");
+    process.kill(pids[0] ?? 0, "SIGKILL");
+    await vi.waitFor(async () => expect(await isAlive(pids[0] ?? 0)).toBe(false), patience);
+    expect(await isAlive(pids[1] ?? 0)).toBe(true);
+    expect(await sealClaim(bench.marks("c8"))).toBe(true);
+    await expectEnded(bench, "c8", pids);
+  });
+
   it("does not run when its claim is sealed before its identity is written", async () => {
     const bench = await openBench();
     const marks = bench.marks("c6");
