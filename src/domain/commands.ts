@@ -1,7 +1,12 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { NewEntry } from "../contracts/log.js";
 import { commands } from "../contracts/names.js";
-import type { CommandResult, InterruptResult, SendResult, TodoWriteResult } from "../contracts/session.js";
+import type {
+  CommandResult,
+  InterruptResult,
+  SendResult,
+  TodoWriteResult,
+} from "../contracts/session.js";
 import { parseClose, parseConfigure, parseInterrupt, parseSend } from "./guards.js";
 import { decideClear, decideSend, pendingCount } from "./inbox.js";
 import type { Session } from "./session.js";
@@ -30,8 +35,8 @@ export function sendMessage(session: Session, input: unknown): SendResult | Refu
 export function interrupt(session: Session, input: unknown): InterruptResult | Refusal {
   const parsed = parseInterrupt(input);
   if (!parsed.ok) return parsed;
-  const requested = session.requestAbort(parsed.value.reason ?? "user", true);
-  return { ok: true, result: requested ? "requested" : "idle", removed: 0 };
+  session.requestAbort(parsed.value.reason ?? "user", true);
+  return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed: 0 };
 }
 
 /** Empties the inbox, then ends the running turn; on an idle session it arms nothing. */
@@ -40,8 +45,8 @@ export function cancelAll(session: Session, input: unknown): InterruptResult | R
   if (!parsed.ok) return parsed;
   const removed = pendingCount(session.folds.inbox);
   session.record(...decideClear(session.folds.inbox));
-  const requested = session.requestAbort(parsed.value.reason ?? "user", false);
-  return { ok: true, result: requested ? "requested" : "idle", removed };
+  session.requestAbort(parsed.value.reason ?? "user", false);
+  return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed };
 }
 
 /** Refuses new input and ends the running turn; the loop closes the session. A repeat is accepted. */
@@ -122,7 +127,10 @@ export function rejection(command: string, input: unknown, refusal: Refusal): Ne
 
 function refusalOfState(session: Session): Refusal | undefined {
   if (session.fault !== undefined) {
-    return refuse("SESSION_FAULTED", `session ${session.id} is faulted and takes no input: ${session.fault.message}`);
+    return refuse(
+      "SESSION_FAULTED",
+      `session ${session.id} is faulted and takes no input: ${session.fault.message}`,
+    );
   }
   if (session.folds.closed || session.closing !== undefined) {
     return refuse("SESSION_CLOSED", `session ${session.id} is closed; create a new one`);

@@ -1,26 +1,32 @@
 import type { TodoItem } from "../contracts/todo.js";
-import type { Session } from "./session.js";
+import type { Session, TurnState } from "./session.js";
 
 /** What the session is doing, as Markdown for Temporal UI's current details (design D13). Costs no history. */
 export function currentDetails(session: Session, doing: string | undefined): string {
   const { turn, place, inbox, todo } = session.folds;
-  const lines = [`**${session.state()}**${doing === undefined ? "" : ` · ${doing}`}`, ""];
+  const parts = [`**${session.state()}**${doing === undefined ? "" : ` · ${oneLine(doing)}`}`];
   if (turn.number > 0) {
-    const end = turn.lastEnd;
-    lines.push(
-      turn.open
-        ? `Turn ${turn.number}, step ${turn.step}`
-        : `Turn ${turn.number} ended: ${end?.reason.kind ?? "unknown"}${
-            end?.reason.kind === "error" ? ` (${end.reason.code}: ${end.reason.message})` : ""
-          }`,
-    );
+    parts.push(turn.open ? `Turn ${turn.number}, step ${turn.step}` : endOf(turn));
   }
-  const waiting = inbox.nextTurn.length + inbox.nextStep.length;
-  if (waiting > 0) lines.push(`Inbox: ${inbox.nextTurn.length} for the next turn, ${inbox.nextStep.length} for the next step`);
-  if (place.host !== undefined) lines.push(`Host: \`${place.host}\`${place.live ? "" : " (does not answer)"}`);
-  if (session.fault !== undefined) lines.push(`Fault: ${session.fault.message}`);
-  if (todo.todos !== null && todo.todos.length > 0) lines.push("", "### Todo", ...todo.todos.map(todoLine));
-  return lines.join("\n");
+  const [turns, steps] = [inbox.nextTurn.length, inbox.nextStep.length];
+  if (turns + steps > 0)
+    parts.push(`Inbox: ${turns} for the next turn, ${steps} for the next step`);
+  if (place.host !== undefined) {
+    parts.push(`Host: \`${place.host}\`${place.live ? "" : " (does not answer)"}`);
+  }
+  if (session.fault !== undefined) parts.push(`Fault: ${oneLine(session.fault.message, 500)}`);
+  if (todo.todos !== null && todo.todos.length > 0) {
+    parts.push("### Todo", todo.todos.map(todoLine).join("\n"));
+  }
+  // Markdown joins lines that no empty one keeps apart.
+  return parts.join("\n\n");
+}
+
+function endOf({ number, lastEnd }: TurnState): string {
+  const reason = lastEnd?.reason;
+  const cause =
+    reason?.kind === "error" ? ` (${reason.code}: ${oneLine(reason.message, 500)})` : "";
+  return `Turn ${number} ended: ${reason?.kind ?? "unknown"}${cause}`;
 }
 
 const marks: { readonly [status in TodoItem["status"]]: string } = {
@@ -30,12 +36,15 @@ const marks: { readonly [status in TodoItem["status"]]: string } = {
 };
 
 function todoLine(item: TodoItem): string {
-  const text = item.content.replaceAll("\n", " ").slice(0, 200);
+  const text = oneLine(item.content, 200);
   return `- ${marks[item.status]} ${item.status === "in_progress" ? `**${text}**` : text}`;
 }
 
 /** One line for an activity's summary; Temporal keeps 200 bytes readable. */
 export function oneLine(text: string, limit = 120): string {
   const flat = text.replaceAll(/\s+/g, " ").trim();
-  return flat.length <= limit ? flat : `${flat.slice(0, limit - 1)}…`;
+  if (flat.length <= limit) return flat;
+  // Half a surrogate pair would show as a replacement character.
+  const splits = (flat.charCodeAt(limit - 2) & 0xfc00) === 0xd800;
+  return `${flat.slice(0, splits ? limit - 2 : limit - 1)}…`;
 }

@@ -49,7 +49,9 @@ export type Settled =
   | { readonly kind: "abort" };
 
 /** `unstarted`: no body ran, because the call was cancelled first. */
-export type ToolSettled = { readonly kind: "outcome"; readonly outcome: ToolOutcome } | { readonly kind: "unstarted" };
+export type ToolSettled =
+  | { readonly kind: "outcome"; readonly outcome: ToolOutcome }
+  | { readonly kind: "unstarted" };
 
 /** The agent loop: yields what it wants done, is resumed with what happened. Pure; no clock, no I/O. */
 export type Loop<T> = Generator<Effect, T, Settled | undefined>;

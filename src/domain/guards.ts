@@ -1,6 +1,14 @@
-import type { SessionConfig } from "../contracts/config.js";
-import type { CloseCommand, ConfigureCommand, InterruptCommand, SendCommand, SendMode } from "../contracts/session.js";
+import type { SessionConfig, SessionLimits } from "../contracts/config.js";
+import type {
+  CloseCommand,
+  ConfigureCommand,
+  InterruptCommand,
+  SendCommand,
+  SendMode,
+} from "../contracts/session.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
+import { checkLossless } from "./lossless.js";
+import { checkRequest } from "./request.js";
 import { checkTodoPolicy } from "./todo.js";
 
 /** Largest message a sender may put in, UTF-8 bytes (design D10). */
@@ -18,7 +26,8 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
     return invalid("session.send", `an \`id\` of 1 to ${maxIdCharacters} characters`, id);
   }
   const known = modes.find((one) => one === mode);
-  if (known === undefined) return invalid("session.send", `\`mode\` to be one of ${modes.join(", ")}`, mode);
+  if (known === undefined)
+    return invalid("session.send", `\`mode\` to be one of ${modes.join(", ")}`, mode);
   if (typeof content !== "string" || content.trim() === "") {
     return invalid("session.send", "`content` to be non-empty text", content);
   }
@@ -33,6 +42,8 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
 }
 
 export function parseInterrupt(input: unknown): Parsed<InterruptCommand> {
+  const strange = strangePayload("session.interrupt", input);
+  if (strange !== undefined) return strange;
   const { reason } = fieldsOf(input);
   if (reason === undefined) return { ok: true, value: {} };
   if (reason === "user" || reason === "parent") return { ok: true, value: { reason } };
@@ -40,6 +51,8 @@ export function parseInterrupt(input: unknown): Parsed<InterruptCommand> {
 }
 
 export function parseClose(input: unknown): Parsed<CloseCommand> {
+  const strange = strangePayload("session.close", input);
+  if (strange !== undefined) return strange;
   const { reason } = fieldsOf(input);
   if (reason === undefined) return { ok: true, value: {} };
   if (typeof reason === "string" && reason.length <= 1_000) return { ok: true, value: { reason } };
@@ -51,7 +64,11 @@ export function parseConfigure(
   input: unknown,
   config: SessionConfig,
 ): Parsed<{ readonly config?: SessionConfig; readonly refreshTools: boolean }> {
-  const { config: change, refreshTools } = fieldsOf(input) as { [K in keyof ConfigureCommand]?: unknown };
+  const strange = strangePayload("session.configure", input);
+  if (strange !== undefined) return strange;
+  const { config: change, refreshTools } = fieldsOf(input) as {
+    [K in keyof ConfigureCommand]?: unknown;
+  };
   if (refreshTools !== undefined && typeof refreshTools !== "boolean") {
     return invalid("session.configure", "`refreshTools` to be true or false", refreshTools);
   }
@@ -60,21 +77,24 @@ export function parseConfigure(
     return invalid("session.configure", "`config` to be an object", change);
   }
   for (const [key, value] of Object.entries(change)) {
-    const problem = configProblem(config, key, value);
+    const problem = configProblem(key, value);
     if (problem !== undefined) return refuse("INVALID_CONFIG", `session.configure: ${problem}`);
   }
-  return { ok: true, value: { config: { ...config, ...change }, refreshTools: refreshTools === true } };
+  const lossy = checkLossless(change);
+  if (lossy !== undefined) {
+    return refuse("INVALID_CONFIG", `session.configure: \`config\` must be JSON: ${lossy}`);
+  }
+  return {
+    ok: true,
+    value: { config: { ...config, ...change }, refreshTools: refreshTools === true },
+  };
 }
 
 /** Keys that cannot change once a session has opened, and the kinds of the others. */
-function configProblem(config: SessionConfig, key: string, value: unknown): string | undefined {
+function configProblem(key: string, value: unknown): string | undefined {
   switch (key) {
-    case "request": {
-      const { provider, model } = fieldsOf(value);
-      return typeof provider === "string" && provider !== "" && typeof model === "string" && model !== ""
-        ? undefined
-        : "`request` needs a `provider` and a `model`";
-    }
+    case "request":
+      return checkRequest(value);
     case "system":
       return typeof value === "string" ? undefined : "`system` is text";
     case "allowParallelInProgress":
@@ -86,21 +106,38 @@ function configProblem(config: SessionConfig, key: string, value: unknown): stri
       return Array.isArray(value) && value.every((name) => typeof name === "string")
         ? undefined
         : `\`${key}\` is a list of tool names`;
-    case "limits": {
-      const expected = Object.keys(config.limits);
-      const given = fieldsOf(value);
-      const complete = expected.every((name) => {
-        const limit = given[name];
-        return typeof limit === "number" && limit >= 0;
-      });
-      return complete ? undefined : `\`limits\` needs every one of ${expected.join(", ")} as a number`;
-    }
+    case "limits":
+      return checkLimits(value);
     default:
       return `\`${key}\` cannot be changed in an open session`;
   }
 }
 
-/** UTF-8 length of a string, without encoding it. */
+/** Smallest value of each limit; all are whole numbers. */
+const leastLimits: SessionLimits = {
+  maxParallelToolCalls: 1,
+  maxInlineBytes: 0,
+  maxModelRetries: 0,
+  retryBaseMs: 0,
+  retryCapMs: 0,
+  modelTimeoutMs: 1,
+};
+
+function checkLimits(value: unknown): string | undefined {
+  const given = fieldsOf(value);
+  const names = Object.keys(leastLimits);
+  const strange = Object.keys(given).find((name) => !names.includes(name));
+  if (strange !== undefined) return `\`limits\` has no key ${JSON.stringify(strange)}`;
+  for (const [name, least] of Object.entries(leastLimits)) {
+    const limit = given[name];
+    if (!Number.isSafeInteger(limit) || Object.is(limit, -0) || Number(limit) < least) {
+      return `\`limits\` needs every one of ${names.join(", ")}; \`${name}\` is a whole number of at least ${least}`;
+    }
+  }
+  return undefined;
+}
+
+/** UTF-8 length of a string, without encoding it; a lone surrogate counts 3, as the replacement character it becomes. */
 export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index++) {
@@ -108,18 +145,33 @@ export function utf8Bytes(text: string): number {
     if (unit > 0x7f) bytes += 1;
     if (unit > 0x7ff) bytes += 1;
     if (unit >= 0xd800 && unit <= 0xdbff && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) {
-      bytes -= 1;
       index++;
     }
   }
   return bytes;
 }
 
+/** A payload that is neither missing nor an object. */
+function strangePayload(command: string, input: unknown): Refusal | undefined {
+  if (input === undefined || input === null) return undefined;
+  if (typeof input === "object" && !Array.isArray(input)) return undefined;
+  return invalid(command, "an object", input);
+}
+
 function fieldsOf(input: unknown): { readonly [key: string]: unknown } {
-  return typeof input === "object" && input !== null ? (input as { readonly [key: string]: unknown }) : {};
+  return typeof input === "object" && input !== null
+    ? (input as { readonly [key: string]: unknown })
+    : {};
 }
 
 function invalid(command: string, expected: string, got: unknown): Refusal {
-  const shown = typeof got === "string" ? `text of ${got.length} characters` : got === null ? "null" : typeof got;
-  return refuse("INVALID_INPUT", `${command} expects ${expected}, got ${shown}`);
+  return refuse("INVALID_INPUT", `${command} expects ${expected}, got ${describeValue(got)}`);
+}
+
+/** What came, for a refusal: texts may be huge or secret, so only their length. */
+export function describeValue(value: unknown): string {
+  if (typeof value === "string") return `text of ${value.length} characters`;
+  if (typeof value === "number" || typeof value === "boolean") return `${value}`;
+  if (value === null) return "null";
+  return Array.isArray(value) ? "a list" : typeof value;
 }

@@ -40,7 +40,11 @@ export type SendDecision =
  * Where a message goes. `followup` waits for a turn of its own, `steer` joins the running turn, `inject` joins the
  * next request without waking. After an abort was requested a steer goes to the next turn (spec/harness §2).
  */
-export function decideSend(inbox: InboxState, command: SendCommand, aborting: boolean): SendDecision {
+export function decideSend(
+  inbox: InboxState,
+  command: SendCommand,
+  aborting: boolean,
+): SendDecision {
   const seen = inbox.seen.find((one) => one.id === command.id);
   const key = sendKey(command);
   if (seen !== undefined) {
@@ -51,7 +55,9 @@ export function decideSend(inbox: InboxState, command: SendCommand, aborting: bo
     );
   }
   const target: InboxTarget =
-    command.mode === "followup" || (command.mode === "steer" && aborting) ? "next-turn" : "next-step";
+    command.mode === "followup" || (command.mode === "steer" && aborting)
+      ? "next-turn"
+      : "next-step";
   const message: UserMessage = {
     id: command.id,
     role: "user",
@@ -71,7 +77,10 @@ export function decideSend(inbox: InboxState, command: SendCommand, aborting: bo
 }
 
 /** Puts messages of the session itself (plugin contexts, stopping hooks) into the next step. */
-export function decideInsert(inbox: InboxState, messages: readonly UserMessage[]): readonly NewEntry[] {
+export function decideInsert(
+  inbox: InboxState,
+  messages: readonly UserMessage[],
+): readonly NewEntry[] {
   if (messages.length === 0) return [];
   return [
     {
@@ -96,8 +105,10 @@ export function decideClaim(
 /** Empties both lists, next-step first (spec/harness §2, cancel). */
 export function decideClear(inbox: InboxState): readonly NewEntry[] {
   const entries: NewEntry[] = [];
-  if (inbox.nextStep.length > 0) entries.push(removal("next-step", inbox.nextStep.length, "canceled"));
-  if (inbox.nextTurn.length > 0) entries.push(removal("next-turn", inbox.nextTurn.length, "canceled"));
+  if (inbox.nextStep.length > 0)
+    entries.push(removal("next-step", inbox.nextStep.length, "canceled"));
+  if (inbox.nextTurn.length > 0)
+    entries.push(removal("next-turn", inbox.nextTurn.length, "canceled"));
   return entries;
 }
 
@@ -111,14 +122,16 @@ export function foldInbox(inbox: InboxState, entry: LogEntry): InboxState {
         ...inbox,
         ...(target === "next-turn" ? { nextTurn: list } : { nextStep: list }),
         wake: inbox.wake || wake === true,
-        seen: inserted.length === 0 ? inbox.seen : remember(inbox.seen, inserted, entry.seq),
       };
-      return pendingCount(next) === 0 ? { ...next, wake: false } : next;
+      const added =
+        inserted.length === 0 ? next : { ...next, seen: remember(next, inserted, entry.seq) };
+      return pendingCount(next) === 0 ? { ...added, wake: false } : added;
     }
     case "session/interrupt":
       return inbox.wake ? { ...inbox, wake: false } : inbox;
     case "turn/end": {
-      const goesOn = entry.data.reason.kind === "completed" || entry.data.reason.kind === "max-tokens";
+      const goesOn =
+        entry.data.reason.kind === "completed" || entry.data.reason.kind === "max-tokens";
       const wake =
         pendingCount(inbox) > 0 && (goesOn || (entry.data.reason.kind === "aborted" && inbox.wake));
       return wake === inbox.wake ? inbox : { ...inbox, wake };
@@ -131,7 +144,13 @@ export function foldInbox(inbox: InboxState, entry: LogEntry): InboxState {
 function removal(target: InboxTarget, removedCount: number, outcome?: "canceled"): NewEntry {
   return {
     type: "agent/inbox/spliced",
-    data: { target, start: 0, removedCount, inserted: [], ...(outcome === undefined ? {} : { outcome }) },
+    data: {
+      target,
+      start: 0,
+      removedCount,
+      inserted: [],
+      ...(outcome === undefined ? {} : { outcome }),
+    },
   };
 }
 
@@ -139,14 +158,23 @@ function listOf(inbox: InboxState, target: InboxTarget): readonly UserMessage[] 
   return target === "next-turn" ? inbox.nextTurn : inbox.nextStep;
 }
 
-function remember(seen: readonly SeenId[], inserted: readonly UserMessage[], seq: number): readonly SeenId[] {
+/** The newest ids, and older ones whose message is still pending. */
+function remember(
+  inbox: InboxState,
+  inserted: readonly UserMessage[],
+  seq: number,
+): readonly SeenId[] {
   const added = inserted
     .filter((message) => message.source.kind === "user")
     .map((message): SeenId => {
       const text = message.content[0]?.type === "text" ? message.content[0].text : "";
       return { id: message.id, key: keyOf(message.source["mode"] ?? "", text), seq };
     });
-  return added.length === 0 ? seen : [...seen, ...added].slice(-seenWindow);
+  const all = [...inbox.seen, ...added];
+  if (all.length <= seenWindow) return all;
+  const pending = new Set([...inbox.nextTurn, ...inbox.nextStep].map((message) => message.id));
+  const oldest = all.length - seenWindow;
+  return all.filter(({ id }, index) => index >= oldest || pending.has(id));
 }
 
 function sendKey(command: SendCommand): string {

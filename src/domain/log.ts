@@ -41,6 +41,7 @@ const own = new Set<string>(ownTypes);
 /** The ordered session events (spec/harness §1). Entries are detached, frozen copies; `seq` is contiguous from 0. */
 export class SessionLog {
   readonly #entries: LogEntry[] = [];
+  #turnOpen = false;
   readonly surface = new Surface();
 
   get entries(): readonly LogEntry[] {
@@ -51,8 +52,11 @@ export class SessionLog {
     return this.#entries.length - 1;
   }
 
-  /** Appends one entry, or refuses it and changes nothing. */
-  append(entry: NewEntry, time: number): { readonly ok: true; readonly entry: LogEntry } | Refusal {
+  /** Appends one entry, or refuses it and changes nothing. `ignorable` is kept of an entry that was loaded. */
+  append(
+    entry: NewEntry & { readonly ignorable?: true },
+    time: number,
+  ): { readonly ok: true; readonly entry: LogEntry } | Refusal {
     const problem = this.check(entry);
     if (problem !== undefined) return refuse("INVARIANT", `log entry ${entry.type}: ${problem}`);
     const stored = deepFreezeCopy({
@@ -60,44 +64,75 @@ export class SessionLog {
       seq: this.#entries.length,
       time,
       data: entry.data,
-      ...(own.has(entry.type) ? { ignorable: true } : {}),
+      ...(own.has(entry.type) || entry.ignorable === true ? { ignorable: true } : {}),
       ...(entry.surfaceOp === undefined ? {} : { surfaceOp: entry.surfaceOp }),
       ...(entry.sourceEventSeqs === undefined ? {} : { sourceEventSeqs: entry.sourceEventSeqs }),
     }) as LogEntry;
     this.#entries.push(stored);
     this.surface.apply(stored);
+    if (stored.type === "turn/start") this.#turnOpen = true;
+    else if (stored.type === "turn/end") this.#turnOpen = false;
     return { ok: true, entry: stored };
   }
 
   /** Why an entry cannot be appended, or undefined. */
   check(entry: NewEntry): string | undefined {
-    const lossy = checkLossless(entry.data);
+    const { data, surfaceOp, sourceEventSeqs = [] } = entry;
+    const lossy = checkLossless({ data, surfaceOp: surfaceOp ?? "append", sourceEventSeqs });
     if (lossy !== undefined) return lossy;
-    const cited = entry.sourceEventSeqs?.find((seq) => !Number.isInteger(seq) || seq < 0 || seq > this.lastSeq);
-    if (cited !== undefined) return `cites entry ${cited}, which does not exist`;
+    if (typeof data !== "object" || data === null || Array.isArray(data))
+      return "its data must be an object";
+    if (!Array.isArray(sourceEventSeqs)) return "sourceEventSeqs must be a list";
+    const cited = sourceEventSeqs.find(
+      (seq) => !Number.isInteger(seq) || seq < 0 || seq > this.lastSeq,
+    );
+    if (cited !== undefined) return `cites entry ${JSON.stringify(cited)}, which does not exist`;
     if (entry.type === "todo/write") {
-      const shape = checkTodoEvent(entry.data);
+      const shape = checkTodoEvent(data);
       if (shape !== undefined) return shape;
+      if (!this.#turnOpen) return "todo/write appended outside any open turn";
     }
     return this.surface.check(entry);
   }
 }
 
 /**
- * Loads a log that came from outside (an export, a seed). A gap in `seq` is LOG_CORRUPT; an entry of unknown type is
- * LOG_UNSUPPORTED unless it is marked `ignorable` (spec/harness §1).
+ * Loads a log that came from outside (an export, a seed), of any shape. A gap in `seq` or damage is LOG_CORRUPT; an
+ * entry of unknown type is LOG_UNSUPPORTED unless it is marked `ignorable` (spec/harness §1).
  */
-export function loadLog(entries: readonly LogEntry[]): { readonly ok: true; readonly log: SessionLog } | Refusal {
+export function loadLog(
+  entries: readonly unknown[],
+): { readonly ok: true; readonly log: SessionLog } | Refusal {
   const log = new SessionLog();
   for (const [position, entry] of entries.entries()) {
+    if (!isEnvelope(entry)) {
+      return refuse("LOG_CORRUPT", `entry ${position} is not a log entry with type, seq and time`);
+    }
     if (entry.seq !== position) {
-      return refuse("LOG_CORRUPT", `expected seq ${position}, came ${String(entry.seq)}: the log has a gap`);
+      return refuse(
+        "LOG_CORRUPT",
+        `expected seq ${position}, came ${entry.seq}: the log has a gap`,
+      );
     }
     if (!known.has(entry.type) && entry.ignorable !== true) {
-      return refuse("LOG_UNSUPPORTED", `entry ${position} has the unknown type ${JSON.stringify(entry.type)}; a newer Longhaul may read it`);
+      return refuse(
+        "LOG_UNSUPPORTED",
+        `entry ${position} has the unknown type ${JSON.stringify(entry.type)}; a newer Longhaul may read it`,
+      );
     }
     const appended = log.append(entry, entry.time);
     if (!appended.ok) return refuse("LOG_CORRUPT", `entry ${position}: ${appended.message}`);
   }
   return { ok: true, log };
+}
+
+function isEnvelope(entry: unknown): entry is LogEntry {
+  if (typeof entry !== "object" || entry === null) return false;
+  const { type, seq, time } = entry as { readonly [key in keyof LogEntry]?: unknown };
+  return (
+    typeof type === "string" &&
+    Number.isInteger(seq) &&
+    checkLossless(time) === undefined &&
+    typeof time === "number"
+  );
 }

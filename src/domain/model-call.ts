@@ -1,10 +1,11 @@
 import type { AssistantBlock, AssistantMessage, ToolCallBlock } from "../contracts/content.js";
+import type { ErrorCode } from "../contracts/errors.js";
 import type { RequestConfig } from "../contracts/header.js";
 import type { EndReason } from "../contracts/log.js";
 import type { ModelFailure, ModelOutcome, ModelRoute } from "../contracts/model.js";
 import { runOne, type Loop } from "./effects.js";
 import type { PolicyContext, SessionPolicy } from "./policy.js";
-import { buildHeader, decideContext, decideHeader, systemPrompt } from "./request.js";
+import { buildHeader, checkRequest, decideContext, decideHeader, systemPrompt } from "./request.js";
 import { defaultRetryPolicy } from "./retry.js";
 import type { Session } from "./session.js";
 
@@ -17,9 +18,15 @@ export type ModelStep =
  * One model request with its retries, inside one step (spec/harness §2): header check, request by reference, then the
  * reply in the log. A provider failure is logged and waited out; what is not retried ends the turn `error`.
  */
-export function* callModel(session: Session, policy: SessionPolicy, context: PolicyContext, random: () => number): Loop<ModelStep> {
+export function* callModel(
+  session: Session,
+  policy: SessionPolicy,
+  context: PolicyContext,
+  random: () => number,
+): Loop<ModelStep> {
   const { turn, step } = context;
   for (let retry = 0; ; retry++) {
+    if (session.fault !== undefined) return invariant(session);
     const route = yield* prepareRequest(session, policy, context);
     if (route.kind !== "ready") return route;
     const header = session.folds.header;
@@ -41,12 +48,25 @@ export function* callModel(session: Session, policy: SessionPolicy, context: Pol
     );
     if (settled.kind !== "model") return invariant(session);
     const outcome = asAnswer(session, settled.outcome);
-    if (outcome.kind !== "failure") return recordReply(session, context, header.header.config, outcome);
+    if (outcome.kind !== "failure")
+      return recordReply(session, context, header.header.config, outcome);
     const { failure } = outcome;
     if (isAborting(session)) return { kind: "aborted" };
-    const delayMs = policy.requestError?.(context, failure, retry + 1, random());
+    let delayMs: number | undefined;
+    try {
+      delayMs = policy.requestError?.(context, failure, retry + 1, random());
+    } catch (error) {
+      return endWith("INVARIANT", `the request-error policy failed: ${String(error)}`);
+    }
     if (delayMs === undefined) return { kind: "end", reason: errorEnd(failure) };
-    const retried = yield* waitForRetry(session, context, header.header.config.provider, failure, retry + 1, delayMs);
+    const retried = yield* waitForRetry(
+      session,
+      context,
+      header.header.config.provider,
+      failure,
+      retry + 1,
+      delayMs,
+    );
     if (!retried) return { kind: "aborted" };
   }
 }
@@ -61,25 +81,39 @@ function* prepareRequest(
   try {
     request = policy.request?.(context, session.config.request) ?? session.config.request;
   } catch (error) {
-    return { kind: "end", reason: { kind: "error", code: "INVARIANT", message: `the request policy failed: ${String(error)}` } };
+    return endWith("INVARIANT", `the request policy failed: ${String(error)}`);
   }
-  if (request.provider === "" || request.model === "") {
-    return { kind: "end", reason: { kind: "error", code: "INVALID_CONFIG", message: "a request needs a provider and a model" } };
-  }
+  const problem = checkRequest(request);
+  if (problem !== undefined) return endWith("INVALID_CONFIG", problem);
   const route = yield* routeOf(session, context, request);
   if (isAborting(session)) return { kind: "aborted" };
   const { place } = session.folds;
-  const header = buildHeader(request, route.defaults, systemPrompt(session.config, place), place.tools);
+  const header = buildHeader(
+    request,
+    route.defaults,
+    systemPrompt(session.config, place),
+    place.tools,
+  );
   session.record(...decideHeader(session.folds.header, header));
   const { provider, model, contextWindow } = route;
   session.record(
-    ...decideContext(session.folds.context, { provider, model, ...(contextWindow === undefined ? {} : { contextWindow }) }),
+    ...decideContext(session.folds.context, {
+      provider,
+      model,
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+    }),
   );
   return { kind: "ready" };
 }
 
-function* routeOf(session: Session, context: PolicyContext, request: RequestConfig): Loop<ModelRoute> {
-  const known = session.routes.find((one) => one.provider === request.provider && one.model === request.model);
+function* routeOf(
+  session: Session,
+  context: PolicyContext,
+  request: RequestConfig,
+): Loop<ModelRoute> {
+  const known = session.routes.find(
+    (one) => one.provider === request.provider && one.model === request.model,
+  );
   if (known !== undefined) return known;
   const settled = yield* runOne(
     { kind: "route", key: `route/${context.turn}.${context.step}`, request },
@@ -104,7 +138,18 @@ function* waitForRetry(
   const max = session.config.limits.maxModelRetries;
   session.record({
     type: "llm/retry",
-    data: { retryId, turn, step, provider, mode: "auto", policy: defaultRetryPolicy, retry, max, delayMs, failure },
+    data: {
+      retryId,
+      turn,
+      step,
+      provider,
+      mode: "auto",
+      policy: defaultRetryPolicy,
+      retry,
+      max,
+      delayMs,
+      failure,
+    },
   });
   const summary = `retry ${retry} of ${max} after ${failure.code}`;
   yield* runOne({ kind: "sleep", key: retryId, ms: delayMs, summary }, () => isAborting(session));
@@ -122,7 +167,10 @@ function recordReply(
   const { turn, step } = context;
   const interrupted = outcome.kind === "cancelled";
   const cut = outcome.kind === "reply" && outcome.finish === "max-tokens";
-  const content = interrupted || cut ? outcome.content.filter((block) => block.type !== "tool-call") : outcome.content;
+  const content =
+    interrupted || cut
+      ? outcome.content.filter((block) => block.type !== "tool-call")
+      : outcome.content;
   const message: AssistantMessage = {
     id: `m/${turn}.${step}`,
     role: "assistant",
@@ -137,9 +185,12 @@ function recordReply(
         turn,
         step,
         message,
-        ...(outcome.kind === "reply" && outcome.usage !== undefined ? { usage: outcome.usage } : {}),
+        ...(outcome.kind === "reply" && outcome.usage !== undefined
+          ? { usage: outcome.usage }
+          : {}),
         ...(interrupted ? { interrupted: true as const } : {}),
-        ...(outcome.kind === "reply" && (outcome.finish === "max-tokens" || outcome.finish === "content-filter")
+        ...(outcome.kind === "reply" &&
+        (outcome.finish === "max-tokens" || outcome.finish === "content-filter")
           ? { finish: outcome.finish }
           : {}),
         ...(outcome.stream === undefined ? {} : { stream: outcome.stream }),
@@ -154,7 +205,10 @@ function recordReply(
 /** A call that was cancelled though nobody aborted the turn (its worker was stopped by hand) is a failed call. */
 function asAnswer(session: Session, outcome: ModelOutcome): ModelOutcome {
   if (outcome.kind !== "cancelled" || isAborting(session)) return outcome;
-  return { kind: "failure", failure: { code: "TRANSPORT", message: "the model call was cancelled from outside" } };
+  return {
+    kind: "failure",
+    failure: { code: "TRANSPORT", message: "the model call was cancelled from outside" },
+  };
 }
 
 function isToolCall(block: AssistantBlock): block is ToolCallBlock {
@@ -171,6 +225,15 @@ function errorEnd(failure: ModelFailure): EndReason {
 }
 
 function invariant(session: Session): { readonly kind: "end"; readonly reason: EndReason } {
-  const message = session.fault?.message ?? "the log has no request header for the request";
-  return { kind: "end", reason: { kind: "error", code: "INVARIANT", message } };
+  return endWith(
+    "INVARIANT",
+    session.fault?.message ?? "the log has no request header for the request",
+  );
+}
+
+function endWith(
+  code: ErrorCode,
+  message: string,
+): { readonly kind: "end"; readonly reason: EndReason } {
+  return { kind: "end", reason: { kind: "error", code, message } };
 }

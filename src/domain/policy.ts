@@ -46,7 +46,12 @@ export interface SessionPolicy {
   /** May replace the request's config (`agent/request`), never its messages. A throw ends the turn `error`. */
   request?(context: PolicyContext, config: RequestConfig): RequestConfig;
   /** After a provider failure: ms to wait before the next request, or undefined to end the turn `error`. */
-  requestError?(context: PolicyContext, failure: ModelFailure, retry: number, random: number): number | undefined;
+  requestError?(
+    context: PolicyContext,
+    failure: ModelFailure,
+    retry: number,
+    random: number,
+  ): number | undefined;
   /** When the turn is about to end: text to steer with, which forces another step. */
   turnStopping?(context: PolicyContext): readonly string[];
   /** Stage 2. A throw is one error result. */
@@ -64,7 +69,8 @@ export interface SessionPolicy {
 /** What a session without a deployment policy does: its configured deny and ask lists, the default retry. */
 export const builtinPolicy = {
   preStep: (_context, messages): PreStep => ({ kind: "enter", messages }),
-  requestError: (context, failure, retry, random) => retryDelay(failure, retry, context.config.limits, random),
+  requestError: (context, failure, retry, random) =>
+    retryDelay(failure, retry, context.config.limits, random),
   preExecute: (context, call): PreExecute => {
     if (context.config.deny.includes(call.name)) {
       return { kind: "deny", reason: `the session's configuration denies the tool ${call.name}` };

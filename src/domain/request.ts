@@ -4,6 +4,7 @@ import type { NewEntry } from "../contracts/log.js";
 import type { AdapterDefaults } from "../contracts/model.js";
 import type { ToolRow } from "../contracts/tools.js";
 import { canonicalJson } from "./canonical.js";
+import { checkLossless } from "./lossless.js";
 
 /** The header in force and where it stands (spec/harness §4). Plain JSON. */
 export interface HeaderState {
@@ -58,8 +59,12 @@ export function systemPrompt(
 }
 
 /** `request/header` when there is none yet or when it differs in any field or in the order of tools. */
-export function decideHeader(current: HeaderState | undefined, next: RequestHeader): readonly NewEntry[] {
-  if (current === undefined) return [{ type: "request/header", data: { header: next, reason: "initial" } }];
+export function decideHeader(
+  current: HeaderState | undefined,
+  next: RequestHeader,
+): readonly NewEntry[] {
+  if (current === undefined)
+    return [{ type: "request/header", data: { header: next, reason: "initial" } }];
   if (canonicalJson(current.header) === canonicalJson(next)) return [];
   return [{ type: "request/header", data: { header: next, reason: "change" } }];
 }
@@ -72,13 +77,63 @@ export interface RouteContext {
 }
 
 /** `request/context` when the route or its capacity changed (spec/harness §4). */
-export function decideContext(current: RouteContext | undefined, next: RouteContext): readonly NewEntry[] {
+export function decideContext(
+  current: RouteContext | undefined,
+  next: RouteContext,
+): readonly NewEntry[] {
   const same =
     current !== undefined &&
     current.provider === next.provider &&
     current.model === next.model &&
     current.contextWindow === next.contextWindow;
   return same ? [] : [{ type: "request/context", data: next }];
+}
+
+const requestKeys = new Set([
+  "provider",
+  "model",
+  "reasoningEffort",
+  "temperature",
+  "maxTokens",
+  "stop",
+]);
+
+/** What is wrong with a request's config, from a command or a policy; undefined when nothing is. */
+export function checkRequest(request: unknown): string | undefined {
+  if (typeof request !== "object" || request === null || Array.isArray(request)) {
+    return "`request` must be an object";
+  }
+  const lossy = checkLossless(request);
+  if (lossy !== undefined) return `\`request\` must be JSON: ${lossy}`;
+  const strange = Object.keys(request).find((key) => !requestKeys.has(key));
+  if (strange !== undefined) return `\`request\` has no key ${JSON.stringify(strange)}`;
+  const { provider, model, reasoningEffort, temperature, maxTokens, stop } = request as {
+    readonly [key in keyof RequestConfig]?: unknown;
+  };
+  if (
+    typeof provider !== "string" ||
+    provider === "" ||
+    typeof model !== "string" ||
+    model === ""
+  ) {
+    return "`request` needs a `provider` and a `model`";
+  }
+  if (reasoningEffort !== undefined && typeof reasoningEffort !== "string") {
+    return "`request.reasoningEffort` is text";
+  }
+  if (temperature !== undefined && typeof temperature !== "number") {
+    return "`request.temperature` is a number";
+  }
+  if (maxTokens !== undefined && !(Number.isSafeInteger(maxTokens) && Number(maxTokens) > 0)) {
+    return "`request.maxTokens` is a whole number above 0";
+  }
+  if (
+    stop !== undefined &&
+    !(Array.isArray(stop) && stop.every((one) => typeof one === "string"))
+  ) {
+    return "`request.stop` is a list of texts";
+  }
+  return undefined;
 }
 
 function schemaOf(row: ToolRow): ToolSchema {

@@ -3,7 +3,13 @@ import type { ErrorCode } from "../contracts/errors.js";
 import type { ModelFailure } from "../contracts/model.js";
 
 /** Failures worth another request (spec/harness §2). */
-const retryable = new Set<ErrorCode>(["TRANSPORT", "TIMEOUT", "SERVER", "RATE_LIMIT", "EMPTY_RESPONSE"]);
+const retryable = new Set<ErrorCode>([
+  "TRANSPORT",
+  "TIMEOUT",
+  "SERVER",
+  "RATE_LIMIT",
+  "EMPTY_RESPONSE",
+]);
 
 export const defaultRetryPolicy = "default";
 

@@ -1,7 +1,13 @@
 import type { UserMessage } from "../contracts/content.js";
 import type { SessionConfig } from "../contracts/config.js";
 import type { Refusal } from "../contracts/errors.js";
-import type { AbortReason, EndReason, LogEntry, NewEntry, SessionHeader } from "../contracts/log.js";
+import type {
+  AbortReason,
+  EndReason,
+  LogEntry,
+  NewEntry,
+  SessionHeader,
+} from "../contracts/log.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { SessionStateName } from "../contracts/names.js";
 import type { ToolRow } from "../contracts/tools.js";
@@ -48,7 +54,8 @@ export interface PlaceState {
   readonly ready: boolean;
 }
 
-const initialFolds: SessionFolds = {
+/** The folds of an empty log. */
+export const initialFolds: SessionFolds = {
   inbox: emptyInbox,
   todo: emptyTodoState,
   turn: { number: 0, open: false, step: 0, stepOpen: false, cut: false },
@@ -88,17 +95,20 @@ export class Session {
   }
 
   get config(): SessionConfig {
-    if (this.#folds.config === undefined) throw new Error("session/open is the first entry of a log");
+    if (this.#folds.config === undefined)
+      throw new Error("session/open is the first entry of a log");
     return this.#folds.config;
   }
 
-  /** Appends entries and folds them. Returns the `seq` of the last one. */
+  /**
+   * Appends entries and folds them. Returns the `seq` of the last one. The first refused entry is the session's fault
+   * and drops the rest of its call; later calls still append, so that what is open is closed in the log.
+   */
   record(...entries: readonly NewEntry[]): number {
     for (const entry of entries) {
-      if (this.fault !== undefined) break;
       const appended = this.log.append(entry, this.#now());
       if (!appended.ok) {
-        this.fault = appended;
+        this.fault ??= appended;
         break;
       }
       this.#folds = fold(this.#folds, appended.entry);
@@ -110,7 +120,12 @@ export class Session {
   shouldRun(): boolean {
     const { inbox, place, closed } = this.#folds;
     return (
-      place.ready && !closed && this.closing === undefined && this.fault === undefined && inbox.wake && pendingCount(inbox) > 0
+      place.ready &&
+      !closed &&
+      this.closing === undefined &&
+      this.fault === undefined &&
+      inbox.wake &&
+      pendingCount(inbox) > 0
     );
   }
 
@@ -175,7 +190,14 @@ function foldTurn(turn: TurnState, entry: LogEntry): TurnState {
       };
     case "turn/end": {
       const { number, step } = turn;
-      return { number, open: false, step, stepOpen: false, cut: false, lastEnd: { turn: number, reason: entry.data.reason } };
+      return {
+        number,
+        open: false,
+        step,
+        stepOpen: false,
+        cut: false,
+        lastEnd: { turn: number, reason: entry.data.reason },
+      };
     }
     case "step/start":
       return { ...turn, step: entry.data.step, stepOpen: true };
@@ -184,7 +206,9 @@ function foldTurn(turn: TurnState, entry: LogEntry): TurnState {
     case "assistant/message":
       return entry.data.finish === "max-tokens" && !turn.cut ? { ...turn, cut: true } : turn;
     case "session/interrupt":
-      return turn.open && turn.aborting === undefined ? { ...turn, aborting: entry.data.reason } : turn;
+      return turn.open && turn.aborting === undefined
+        ? { ...turn, aborting: entry.data.reason }
+        : turn;
     default:
       return turn;
   }

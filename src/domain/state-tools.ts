@@ -2,7 +2,6 @@ import type { SessionConfig } from "../contracts/config.js";
 import type { NewEntry } from "../contracts/log.js";
 import type { ToolOutcome, ToolRow } from "../contracts/tools.js";
 import type { PolicyCall } from "./policy.js";
-import type { Session } from "./session.js";
 import { errorOutcome } from "./tool-outcome.js";
 import { applyTodoWrite } from "./todo.js";
 import { todoToolName, todoToolRow } from "./todo-tool.js";
@@ -13,11 +12,11 @@ export interface StateToolResult {
   readonly entries: readonly NewEntry[];
 }
 
-type StateTool = (session: Session, call: PolicyCall) => StateToolResult;
+type StateTool = (call: PolicyCall, config: SessionConfig) => StateToolResult;
 
 const stateTools: { readonly [name: string]: StateTool } = {
-  [todoToolName]: (session, call) => {
-    const verdict = applyTodoWrite(call.args, session.config);
+  [todoToolName]: (call, config) => {
+    const verdict = applyTodoWrite(call.args, config);
     if (!verdict.ok) return { outcome: errorOutcome(verdict.code, verdict.message), entries: [] };
     const { pending, inProgress, completed } = verdict.counts;
     return {
@@ -36,14 +35,17 @@ export function stateToolRows(config: SessionConfig): readonly ToolRow[] {
   return [todoToolRow(config.allowParallelInProgress)];
 }
 
-/** Runs a tool in workflow code; atomic with its result. */
-export function runStateTool(session: Session, call: PolicyCall): StateToolResult {
-  const tool = stateTools[call.name];
+/** Runs a tool in workflow code, by the configuration of its step; atomic with its result. */
+export function runStateTool(call: PolicyCall, config: SessionConfig): StateToolResult {
+  const tool = Object.hasOwn(stateTools, call.name) ? stateTools[call.name] : undefined;
   if (tool === undefined) {
     return {
-      outcome: errorOutcome("TOOL_UNAVAILABLE", `this worker's build has no tool ${JSON.stringify(call.name)}`),
+      outcome: errorOutcome(
+        "TOOL_UNAVAILABLE",
+        `this worker's build has no tool ${JSON.stringify(call.name)}`,
+      ),
       entries: [],
     };
   }
-  return tool(session, call);
+  return tool(call, config);
 }

@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { Message } from "../contracts/content.js";
-import type { LogEntry, NewEntry } from "../contracts/log.js";
+import type { EventType, LogEntry, NewEntry } from "../contracts/log.js";
 import type { SurfaceNode } from "../contracts/session.js";
 import { canonicalJson } from "./canonical.js";
 
@@ -17,6 +17,8 @@ export function hashNode(node: SurfaceNode): string {
 export function chain(previous: string, nodeHash: string): string {
   return bytesToHex(sha256(concatBytes(utf8ToBytes(previous), utf8ToBytes(nodeHash))));
 }
+
+const producing = new Set<EventType>(["user/message", "assistant/message", "tool/result"]);
 
 /** The message an entry shows the model, if it is one that can be on the surface (spec/harness §1). */
 export function messageOf(entry: NewEntry): Message | undefined {
@@ -67,21 +69,32 @@ export class Surface {
   /** Why `entry` cannot be placed, or undefined: a replace cites every node it shadows. */
   check(entry: NewEntry): string | undefined {
     const op = entry.surfaceOp;
-    const message = messageOf(entry);
-    if (message === undefined) {
+    if (!producing.has(entry.type)) {
       return op === undefined ? undefined : `a ${entry.type} entry cannot be on the surface`;
+    }
+    const message = messageOf(entry);
+    if (message === undefined || !Array.isArray(message.content)) {
+      return `a ${entry.type} entry needs a message with content`;
     }
     if (op === undefined) return `a ${entry.type} entry needs a surfaceOp`;
     if (op === "append") return undefined;
+    if (op?.op !== "replace") return `a surfaceOp is append or replace`;
     const { start, end } = op;
-    if (!Number.isInteger(start) || !Number.isInteger(end) || start < 0 || end <= start || end > this.length) {
+    if (
+      !Number.isInteger(start) ||
+      !Number.isInteger(end) ||
+      start < 0 ||
+      end <= start ||
+      end > this.length
+    ) {
       return `replace ${start}..${end} is not a range of the ${this.length} surface nodes`;
     }
     const shadowed = this.#nodes.slice(start, end);
     const cited = new Set(entry.sourceEventSeqs ?? []);
     const missing = shadowed.filter((node) => !cited.has(node.seq)).map((node) => node.seq);
-    if (missing.length > 0) return `replace ${start}..${end} must cite every shadowed entry; missing ${missing.join(", ")}`;
-    if (entry.type === "tool/result") return checkResultReplace(entry.data.message, shadowed);
+    if (missing.length > 0)
+      return `replace ${start}..${end} must cite every shadowed entry; missing ${missing.join(", ")}`;
+    if (entry.type === "tool/result") return checkResultReplace(message, shadowed);
     return undefined;
   }
 
@@ -103,16 +116,21 @@ export class Surface {
   }
 }
 
-function checkResultReplace(message: Message, shadowed: readonly SurfaceNode[]): string | undefined {
+function checkResultReplace(
+  message: Message,
+  shadowed: readonly SurfaceNode[],
+): string | undefined {
   const [node] = shadowed;
   if (node === undefined || shadowed.length !== 1) return "a tool/result replaces exactly one node";
-  const before = node.message.content[0];
-  const after = message.content[0];
-  const same =
-    before?.type === "tool-result" &&
-    after?.type === "tool-result" &&
-    before.callId === after.callId &&
-    before.isError === after.isError &&
-    message.id === node.message.id;
-  return same ? undefined : "a tool/result replace may change only the content of the same result";
+  const before = withoutContent(node.message);
+  return before !== undefined && before === withoutContent(message)
+    ? undefined
+    : "a tool/result replace may change only the content of the same result";
+}
+
+/** Everything of a tool result but its content, as one text. */
+function withoutContent(message: Message): string | undefined {
+  const [block] = message.content;
+  if (message.content.length !== 1 || block?.type !== "tool-result") return undefined;
+  return canonicalJson({ ...message, content: [{ ...block, content: [] }] });
 }

@@ -16,9 +16,14 @@ import { runToolBatch } from "./tool-batch.js";
  * 3. Between two effects nothing else can happen: a decision and its entries are one block.
  * 4. After an abort was requested nothing new is started.
  */
-export function* runTurn(session: Session, policy: SessionPolicy, random: () => number): Loop<void> {
+export function* runTurn(
+  session: Session,
+  policy: SessionPolicy,
+  random: () => number,
+): Loop<void> {
   yield { kind: "settle" };
   if (!session.folds.turn.open) {
+    if (!session.shouldRun()) return;
     session.record({ type: "turn/start", data: { turn: session.folds.turn.number + 1 } });
   }
   let reason: EndReason | undefined;
@@ -27,27 +32,39 @@ export function* runTurn(session: Session, policy: SessionPolicy, random: () => 
 }
 
 /** One step, or the end of the turn. */
-function* runStep(session: Session, policy: SessionPolicy, random: () => number): Loop<EndReason | undefined> {
+function* runStep(
+  session: Session,
+  policy: SessionPolicy,
+  random: () => number,
+): Loop<EndReason | undefined> {
   yield { kind: "settle" };
   const aborted = abortOf(session);
   if (aborted !== undefined) return aborted;
   if (session.refreshTools) {
     session.refreshTools = false;
-    yield* runOne({ kind: "tools", key: `tools/${contextOf(session, 1).turn}` }, () => abortOf(session) !== undefined);
+    yield* runOne(
+      { kind: "tools", key: `tools/${contextOf(session, 1).turn}` },
+      () => abortOf(session) !== undefined,
+    );
     const stopped = abortOf(session);
-    if (stopped !== undefined) return stopped;
+    if (stopped !== undefined) {
+      session.refreshTools = true;
+      return stopped;
+    }
   }
+  const broken = faultOf(session);
+  if (broken !== undefined) return broken;
   const first = session.folds.turn.step === 0;
   const context = contextOf(session, session.folds.turn.step + 1);
   const claim = decideClaim(session.folds.inbox, first ? "turn" : "step");
   session.record(...claim.entries);
-  const entered = enterStep(policy, context, claim.messages);
+  const entered = enterStep(session, policy, context, claim.messages);
   if (entered.kind === "end") return entered.reason;
   if (first && entered.messages.length === 0) return { kind: "completed" };
 
   const { turn, step } = context;
   session.record({ type: "step/start", data: { turn, step } });
-  for (const message of [...runtimeContext(session, policy, context), ...entered.messages]) {
+  for (const message of [...entered.messages, ...entered.contexts]) {
     session.record({ type: "user/message", surfaceOp: "append", data: { message } });
   }
   const reply = yield* callModel(session, policy, context, random);
@@ -57,52 +74,78 @@ function* runStep(session: Session, policy: SessionPolicy, random: () => number)
     owed = !batch.concludes;
   }
   session.record({ type: "step/end", data: { turn, step } });
-  if (session.fault !== undefined) return { kind: "error", code: "INVARIANT", message: session.fault.message };
   if (reply.kind === "end") return reply.reason;
-  return abortOf(session) ?? (owed ? undefined : endOrGoOn(session, policy, context));
+  const stopped = faultOf(session) ?? abortOf(session);
+  if (stopped !== undefined || owed) return stopped;
+  return endOrGoOn(session, policy, context);
 }
 
-/** Pre-step: what the claimed input becomes. */
+/** Pre-step: what the claimed input becomes. The runtime context is rendered before it and follows the input. */
 function enterStep(
+  session: Session,
   policy: SessionPolicy,
   context: PolicyContext,
   claimed: readonly UserMessage[],
 ):
-  | { readonly kind: "enter"; readonly messages: readonly UserMessage[] }
+  | {
+      readonly kind: "enter";
+      readonly messages: readonly UserMessage[];
+      readonly contexts: readonly UserMessage[];
+    }
   | { readonly kind: "end"; readonly reason: EndReason } {
   try {
+    const contexts = runtimeContext(session, policy, context);
     const decision = policy.preStep?.(context, claimed) ?? { kind: "enter", messages: claimed };
-    if (decision.kind === "enter") return decision;
+    if (decision.kind === "enter") return { ...decision, contexts };
     return {
       kind: "end",
-      reason: { kind: "blocked", ...(decision.message === undefined ? {} : { message: decision.message }) },
+      reason: {
+        kind: "blocked",
+        ...(decision.message === undefined ? {} : { message: decision.message }),
+      },
     };
   } catch (error) {
-    const message = `the pre-step policy failed: ${String(error)}`;
-    return { kind: "end", reason: { kind: "error", code: "INVARIANT", message } };
+    return { kind: "end", reason: brokenBy(`the pre-step policy failed: ${String(error)}`) };
   }
 }
 
 const runtimeContextName = "runtime-context";
 
 /** The policy's runtime context, when it differs from the one the model last saw. */
-function runtimeContext(session: Session, policy: SessionPolicy, context: PolicyContext): readonly UserMessage[] {
+function runtimeContext(
+  session: Session,
+  policy: SessionPolicy,
+  context: PolicyContext,
+): readonly UserMessage[] {
   const text = policy.runtimeContext?.(context);
   if (text === undefined) return [];
-  const shown = session.log.surface.nodes.findLast((node) => node.message.source["name"] === runtimeContextName);
+  const shown = session.log.surface.nodes.findLast(
+    (node) => node.message.source["name"] === runtimeContextName,
+  );
   const block = shown?.message.content[0];
   if (block?.type === "text" && block.text === text) return [];
   return [pluginMessage(`context/${context.turn}.${context.step}`, runtimeContextName, text)];
 }
 
 /** After a step that owes nothing: late input or an objection forces one more step, else the turn ends. */
-function endOrGoOn(session: Session, policy: SessionPolicy, context: PolicyContext): EndReason | undefined {
+function endOrGoOn(
+  session: Session,
+  policy: SessionPolicy,
+  context: PolicyContext,
+): EndReason | undefined {
   if (session.folds.inbox.nextStep.length === 0) {
-    const objections = policy.turnStopping?.(context) ?? [];
+    let objections: readonly string[];
+    try {
+      objections = policy.turnStopping?.(context) ?? [];
+    } catch (error) {
+      return brokenBy(`the turn-stopping policy failed: ${String(error)}`);
+    }
     const messages = objections.map((text, index) =>
       pluginMessage(`stopping/${context.turn}.${context.step}/${index + 1}`, "turn-stopping", text),
     );
     session.record(...decideInsert(session.folds.inbox, messages));
+    const broken = faultOf(session);
+    if (broken !== undefined) return broken;
   }
   if (session.folds.inbox.nextStep.length > 0) return undefined;
   return { kind: session.folds.turn.cut ? "max-tokens" : "completed" };
@@ -111,6 +154,15 @@ function endOrGoOn(session: Session, policy: SessionPolicy, context: PolicyConte
 function abortOf(session: Session): EndReason | undefined {
   const reason = session.folds.turn.aborting;
   return reason === undefined ? undefined : { kind: "aborted", reason };
+}
+
+/** Something the loop wanted to log was refused: the turn cannot go on. */
+function faultOf(session: Session): EndReason | undefined {
+  return session.fault === undefined ? undefined : brokenBy(session.fault.message);
+}
+
+function brokenBy(message: string): EndReason {
+  return { kind: "error", code: "INVARIANT", message };
 }
 
 function contextOf(session: Session, step: number): PolicyContext {

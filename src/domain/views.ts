@@ -1,8 +1,16 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
-import type { LogPage, LogQuery, Projections, SessionView, SurfacePage, SurfaceQuery } from "../contracts/session.js";
+import type {
+  LogPage,
+  LogQuery,
+  Projections,
+  SessionView,
+  SurfaceNode,
+  SurfacePage,
+  SurfaceQuery,
+} from "../contracts/session.js";
 import type { Session } from "./session.js";
-import { utf8Bytes } from "./guards.js";
+import { describeValue, utf8Bytes } from "./guards.js";
 
 /** Largest page of a query, UTF-8 bytes of JSON (design D2). */
 export const pageBytes = 262_144;
@@ -30,24 +38,19 @@ export function viewOf(session: Session, title: string | undefined): SessionView
           lastEnd: {
             turn: end.turn,
             kind: end.reason.kind,
-            ...(end.reason.kind === "error" ? { code: end.reason.code, message: end.reason.message } : {}),
+            ...(end.reason.kind === "error"
+              ? { code: end.reason.code, message: end.reason.message }
+              : {}),
           },
         }),
   };
 }
 
-/** Entries after a `seq`, as many as fit a page. */
+/** Entries after a `seq`, as many as fit a page. What a query leaves out counts as all. */
 export function logPage(session: Session, query: LogQuery): LogPage {
-  const { after, limit } = query;
-  const entries: LogEntry[] = [];
-  let bytes = 0;
-  for (let seq = Math.max(0, after + 1); seq <= session.log.lastSeq && entries.length < limit; seq++) {
-    const entry = session.log.entries[seq];
-    if (entry === undefined) break;
-    bytes += utf8Bytes(JSON.stringify(entry));
-    if (entries.length > 0 && bytes > pageBytes) break;
-    entries.push(entry);
-  }
+  const after = Number.isInteger(query.after) ? query.after : -1;
+  const limit = Number.isInteger(query.limit) ? Math.max(1, query.limit) : Infinity;
+  const entries = takePage<LogEntry>(session.log.entries, Math.max(0, after + 1), limit);
   return { entries, lastSeq: session.log.lastSeq, state: session.state() };
 }
 
@@ -55,23 +58,44 @@ export function logPage(session: Session, query: LogQuery): LogPage {
 export function surfacePage(session: Session, query: SurfaceQuery): SurfacePage | Refusal {
   const { from, to } = query;
   const { surface } = session.log;
-  if (!Number.isInteger(from) || !Number.isInteger(to) || from < 0 || to < from || to > surface.length) {
-    return refuse("INVALID_INPUT", `session.surface expects a range within 0..${surface.length}, got ${from}..${to}`);
+  if (
+    !Number.isInteger(from) ||
+    !Number.isInteger(to) ||
+    from < 0 ||
+    to < from ||
+    to > surface.length
+  ) {
+    return refuse(
+      "INVALID_INPUT",
+      `session.surface expects a range within 0..${surface.length}, got ${describeValue(from)}..${describeValue(to)}`,
+    );
   }
-  const nodes = [];
-  let bytes = 0;
-  for (const node of surface.nodes.slice(from, to)) {
-    bytes += utf8Bytes(JSON.stringify(node));
-    if (nodes.length > 0 && bytes > pageBytes) break;
-    nodes.push(node);
+  return { nodes: takePage<SurfaceNode>(surface.nodes, from, to - from), length: surface.length };
+}
+
+/** Everything of a page but its items: brackets, length and state. */
+const envelopeBytes = 256;
+
+/** At most `limit` items from `from`, as JSON at most a page, but at least one when there is one. */
+function takePage<T>(items: readonly T[], from: number, limit: number): readonly T[] {
+  const page: T[] = [];
+  let bytes = envelopeBytes;
+  for (let index = from; index < items.length && page.length < limit; index++) {
+    const item = items[index] as T;
+    bytes += utf8Bytes(JSON.stringify(item)) + 1;
+    if (page.length > 0 && bytes > pageBytes) break;
+    page.push(item);
   }
-  return { nodes, length: surface.length };
+  return page;
 }
 
 /** The `todos` key is there exactly when the tool is in the table (spec/todo §4). */
 export function projectionsOf(session: Session): Projections {
   const offered = session.folds.place.tools.some((tool) => tool.name === "todo_write");
-  return { asOfSeq: session.log.lastSeq, values: offered ? { todos: session.folds.todo.todos } : {} };
+  return {
+    asOfSeq: session.log.lastSeq,
+    values: offered ? { todos: session.folds.todo.todos } : {},
+  };
 }
 
 function idOf(message: { readonly id: string }): string {
