@@ -75,6 +75,11 @@ export function parseModel(text: string, from: string, cwd: string): ModelRoute 
   return { provider, model };
 }
 
+/** The name `parseModel` reads. */
+export function modelName({ provider, model }: ModelRoute): string {
+  return provider === "scripted" ? `scripted:${model}` : `${provider}/${model}`;
+}
+
 export interface SessionChoices {
   readonly model: ModelRoute;
   /** Absolute workspace; without one the session gets no world tools. */

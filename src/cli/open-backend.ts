@@ -6,6 +6,7 @@ import { openDirectoryStore } from "../store/directory.js";
 import type { Backend, RunningWorker } from "./backend.js";
 import type { BackendRequest } from "./command.js";
 import type { Io } from "./io.js";
+import { keepServer } from "./keep-server.js";
 
 /** Finds or starts the Temporal server of the data directory, or joins the cluster the environment names, and connects. */
 export async function openBackend(request: BackendRequest, io: Io): Promise<Backend> {
@@ -26,6 +27,11 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
         : {};
     const client = await LonghaulClient.connect({ connection, namespace, store, ...attributes });
     const workers: Promise<RunningWorker>[] = [];
+    const closing = new AbortController();
+    const lookedAfter = (worker: RunningWorker): RunningWorker => {
+      const kept = keepServer(server, closing.signal).then(() => worker.done);
+      return { stop: () => worker.stop(), done: Promise.race([worker.done, kept]) };
+    };
     return {
       address,
       namespace,
@@ -41,9 +47,10 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
           startWorker({ connection, namespace, home, store, hostId, roles }),
         );
         workers.push(starting);
-        return starting;
+        return starting.then((worker) => (server.owned ? lookedAfter(worker) : worker));
       },
       async close() {
+        closing.abort();
         try {
           for (const starting of workers) await (await starting.catch(() => undefined))?.stop();
         } finally {

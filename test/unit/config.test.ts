@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { homeOf, parseModel, readSettings, sessionConfig } from "../../src/config.js";
+import { homeOf, modelName, parseModel, readSettings, sessionConfig } from "../../src/config.js";
 import { defaultLimits } from "../../src/contracts/config.js";
 import { LonghaulError } from "../../src/contracts/errors.js";
 
@@ -92,6 +92,7 @@ describe("a model's name", () => {
     ["scripted:/a b/play.yaml", { provider: "scripted", model: "/a b/play.yaml" }],
   ])("%s is read as provider and model", (text, route) => {
     expect(parseModel(text, "--model", "/work")).toEqual(route);
+    expect(parseModel(modelName(route), "--model", "/elsewhere")).toEqual(route);
   });
 
   it.each(["gpt", "/gpt", "openai/", "open ai/gpt", "openai/g pt", "scripted:"])(

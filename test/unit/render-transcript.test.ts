@@ -210,7 +210,7 @@ describe("streamed text", () => {
     ).toMatchInlineSnapshot(`
       "Hello, wo
 
-      (a worker was lost: this step runs again)
+      (this step runs again: what came so far is dropped)
 
       Hi there
       "
@@ -481,7 +481,7 @@ describe("troubles on the way", () => {
         { type: "connection", up: false, message: "no worker" },
         { type: "connection", up: true, message: "" },
       ]),
-    ).toBe("connection lost, trying again: no worker\nconnected again\n");
+    ).toBe("waiting: no worker\nit goes on\n");
   });
 
   it("cuts such a line to the width", () => {

@@ -1,4 +1,5 @@
 import type { SessionView } from "../../contracts/session.js";
+import { modelName } from "../../config.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { oneLine } from "../render/clean.js";
 import { fit, glyphsOf, pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
@@ -42,7 +43,7 @@ export function viewLines(
     ["Session", view.id],
     ["Title", view.title],
     ["State", view.ready ? view.state : `${view.state} (its tools are not known yet)`],
-    ["Model", `${config.request.provider}/${config.request.model}`],
+    ["Model", modelName(config.request)],
     ["Host", view.host],
     ["Workspace", config.cwd],
     ["Turn", turnText(view)],

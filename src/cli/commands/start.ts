@@ -81,9 +81,12 @@ export const startCommand = command({
       io.stdout.write(`\nSession    ${id}\nWorkspace  ${workspace}\n`);
       if (url !== undefined) io.stdout.write(`Temporal   ${url}\n`);
       if (io.stdout.isTTY !== true) return completed ? 0 : 1;
-      say(
-        `\nIt stays up until Ctrl-C. In another terminal: longhaul sessions, longhaul show ${id}, longhaul log ${id}`,
-      );
+      const longhaul =
+        io.env["npm_lifecycle_event"] === undefined ? "longhaul" : "npm run longhaul --";
+      const home = options.home === undefined ? "" : ` --home ${settings.home}`;
+      say(`\nIt stays up until Ctrl-C. In another terminal, for example:`);
+      for (const words of ["sessions", `log ${id} --follow`, `show ${id}`])
+        say(`  ${longhaul} ${words}${home}`);
       await Promise.race([aborted(io.stop), ended]);
       say("stopping");
       return 0;

@@ -43,16 +43,13 @@ export class Transcript {
           ? this.#stream(`${event.turn}.${event.step}`, event.text)
           : undefined;
       case "restart":
-        return this.#restart("a worker was lost: this step runs again");
+        return this.#restart("this step runs again: what came so far is dropped");
       case "state":
         return event.state === "faulted"
           ? this.#line("red", "the session is faulted: it takes no more turns")
           : undefined;
       case "connection":
-        return this.#line(
-          "dim",
-          event.up ? "connected again" : `connection lost, trying again: ${oneLine(event.message)}`,
-        );
+        return this.#line("dim", event.up ? "it goes on" : `waiting: ${oneLine(event.message)}`);
     }
   }
 
@@ -171,6 +168,7 @@ export class Transcript {
   }
 
   #showRunning(): void {
-    this.#page.status(runningLine([...this.#calls.values()], this.#terminal));
+    const running = [...this.#calls.values()].filter((call) => call.name !== "todo_write");
+    this.#page.status(runningLine(running, this.#terminal));
   }
 }
