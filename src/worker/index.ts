@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { Client, type ConnectionOptions } from "@temporalio/client";
 import {
   DefaultLogger,
+  makeTelemetryFilterString,
   NativeConnection,
   Runtime,
   Worker,
@@ -159,12 +160,16 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
 
 let installed = false;
 
-/** The host's queues have no workflows on purpose. */
+/**
+ * What a person can act on. Left out: that the host's queues have no workflows (on purpose), and the native core's
+ * warnings about calls it retries; what it says of a failing workflow task stays.
+ */
 function writeLine(entry: LogEntry): void {
+  const core = entry.meta?.["sdkComponent"] === "core";
   if (entry.message.startsWith("No workflows registered")) return;
-  process.stderr.write(
-    `${new Date(Number(entry.timestampNanos / 1_000_000n)).toISOString()} [${entry.level}] ${entry.message}\n`,
-  );
+  if (core && entry.level !== "ERROR" && !/workflow task|nondetermin/i.test(entry.message)) return;
+  const time = new Date(Number(entry.timestampNanos / 1_000_000n)).toISOString();
+  process.stderr.write(`${time} [${entry.level}] ${entry.message}\n`);
 }
 
 /** One runtime a process; the SDK refuses a second. */
@@ -172,7 +177,13 @@ function installRuntime(): void {
   if (installed) return;
   installed = true;
   try {
-    Runtime.install({ logger: new DefaultLogger("WARN", writeLine), shutdownSignals: [] });
+    Runtime.install({
+      logger: new DefaultLogger("WARN", writeLine),
+      telemetryOptions: {
+        logging: { forward: {}, filter: makeTelemetryFilterString({ core: "WARN" }) },
+      },
+      shutdownSignals: [],
+    });
   } catch {
     // The embedding program has installed its own.
   }
