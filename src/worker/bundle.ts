@@ -14,6 +14,9 @@ const workflows = fileURLToPath(new URL("../workflows", import.meta.url));
 export async function writeBundle(path: string, entry: string = workflows): Promise<void> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: entry,
+    payloadConverterPath: fileURLToPath(
+      new URL("../workflows/payload-converter.js", import.meta.url),
+    ),
     preloadModules: [fileURLToPath(new URL("../domain/preload.js", import.meta.url))],
     logger: new DefaultLogger("WARN"),
   });

@@ -127,6 +127,9 @@ const handlers: readonly (readonly [name: string, command: Command])[] = [
   [commands.todoWrite, writeTodos],
 ];
 
+/** Whose signals may carry an array of them (design D10). */
+const batched = new Set<string>([commands.send, commands.todoWrite]);
+
 /** Each command as an update, for callers who need the verdict, and as a signal of the same name. */
 function setHandlers(session: Session, input: SessionInput, show: () => void): void {
   for (const [name, command] of handlers) {
@@ -142,10 +145,13 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
       },
     });
     setHandler(defineSignal<[unknown]>(name), (argument) => {
-      const before = session.log.lastSeq;
-      const verdict = handle(argument);
-      if (!verdict.ok && session.log.lastSeq === before)
-        session.record(rejection(name, argument, verdict));
+      const many = batched.has(name) && Array.isArray(argument);
+      for (const one of many ? argument : [argument]) {
+        const before = session.log.lastSeq;
+        const verdict = handle(one);
+        if (!verdict.ok && session.log.lastSeq === before)
+          session.record(rejection(name, one, verdict));
+      }
     });
   }
   setHandler(defineQuery(queries.view), () => viewOf(session, input.title));

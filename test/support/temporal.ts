@@ -3,14 +3,20 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { Worker } from "@temporalio/worker";
-import { expect, inject, test as base } from "vitest";
+import { expect, inject, test as base, vi } from "vitest";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
-import type { CreateSessionOptions } from "../../src/client/types.js";
-import { defaultLimits, type SessionConfig } from "../../src/contracts/config.js";
+import {
+  defaultLimits,
+  type SessionConfig,
+  type SessionLimits,
+} from "../../src/contracts/config.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { ModelRequest } from "../../src/contracts/model.js";
+import { searchAttributes, type SearchAttributeName } from "../../src/contracts/names.js";
+import type { SessionInput } from "../../src/contracts/session.js";
 import type { Store } from "../../src/contracts/store.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import {
@@ -18,128 +24,183 @@ import {
   type RunningWorker,
   type StartWorkerOptions,
 } from "../../src/worker/index.js";
-import type { ScenarioInput } from "./scenario-input.js";
+import { faultsOf, type History } from "./history.js";
+import { brokenRules } from "./log-rules.js";
 import { readRecorded } from "./recorded.js";
+import type { ScenarioInput } from "./scenario-input.js";
+import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
+import { compareRequests, readRecorded as parseRecorded, witnessRequests } from "./witness.js";
 
-type History = Awaited<ReturnType<WorkflowHandle["fetchHistory"]>>;
+export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
 
-/** A worker, a client and a store on the project's Temporal server, for one test file. */
+/** A session queue and a host of their own, so that stopping their worker disturbs nobody else. */
+export interface Place {
+  readonly queue: string;
+  readonly hostId: string;
+  readonly home: string;
+  /** Starts a worker; both roles, unless told otherwise. */
+  start(options?: Partial<StartWorkerOptions>): Promise<RunningWorker>;
+  /** Stops all its workers. */
+  stop(): Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly config?: Partial<Omit<SessionConfig, "limits">>;
+  readonly limits?: Partial<SessionLimits>;
+  /** Default: the lab's own place. */
+  readonly at?: Place;
+  /** `null`: whichever answers. */
+  readonly host?: string | null;
+  readonly title?: string;
+  readonly attributes?: readonly SearchAttributeName[];
+  /** Default true. */
+  readonly waitReady?: boolean;
+  /** Neither replayed nor checked at the end: its history was tampered with on purpose. */
+  readonly unchecked?: boolean;
+}
+
+/** Sessions, workers and files of one test on the project's Temporal server. Tests may run at the same time. */
 export interface Lab {
   readonly client: LonghaulClient;
   /** The plain Temporal client, for what Longhaul's own does not do. */
   readonly temporal: Client;
   readonly store: Store;
-  readonly home: string;
-  readonly hostId: string;
   readonly address: string;
   readonly bundlePath: string;
-  /** A session on a scenario; bound to this lab's host, with a workspace of its own. */
+  /** Queue, host and home of the worker that all tests of the file share. */
+  readonly own: Place;
+  /** A session on a scenario, with a workspace of its own. */
   session(scenario: ScenarioInput, options?: SessionOptions): Promise<SessionClient>;
+  /** A place with one worker running, stopped at the end of the test. */
+  place(options?: Partial<StartWorkerOptions>): Promise<Place>;
+  /** The same without a worker. */
+  emptyPlace(options?: Partial<StartWorkerOptions>): Promise<Place>;
   /** Writes a scenario file and returns its path. */
   scenario(scenario: ScenarioInput): Promise<string>;
   workspace(): Promise<string>;
-  /** A configuration for a scenario file. */
-  config(model: string, change?: Partial<SessionConfig>): SessionConfig;
   /** Sends, waits until the session is idle, and returns its whole log. */
   play(session: SessionClient, text?: string): Promise<LogEntry[]>;
+  /** The whole log, held against the rules that every log keeps. */
   entries(session: SessionClient): Promise<LogEntry[]>;
+  handle(id: string): WorkflowHandle;
   history(id: string): Promise<History>;
   /** Every request the scripted model got for a session, in order. */
   requests(id: string): Promise<ModelRequest[]>;
-  /** Another worker, stopped at the end of the test; the lab's own can be stopped with `stopWorker`. */
-  worker(options?: Partial<StartWorkerOptions>): Promise<RunningWorker>;
-  stopWorker(): Promise<void>;
-  startOwnWorker(): Promise<void>;
-  /** A session that is not to be replayed at the end (its history was tampered with on purpose). */
-  skipReplay(id: string): void;
-  /** Adopts a session created elsewhere: replayed and ended with the test. */
+  /** Holds log, recorded requests and history against each other (test/support/witness.ts). */
+  witness(session: SessionClient): Promise<void>;
+  /** A session made elsewhere: checked and ended with the test. */
   adopt(id: string): void;
 }
 
-export interface SessionOptions extends Partial<Omit<CreateSessionOptions, "config">> {
-  readonly config?: Partial<SessionConfig>;
+interface Shared {
+  readonly client: LonghaulClient;
+  readonly temporal: Client;
+  readonly store: Store;
+  readonly root: string;
+  readonly recordDir: string;
+  readonly address: string;
+  readonly bundlePath: string;
+  readonly own: Place;
 }
 
-export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
-
-interface Tracked {
-  readonly ids: Set<string>;
-  readonly skipped: Set<string>;
-  readonly workers: Set<RunningWorker>;
-}
-
-interface Fixtures {
-  readonly lab: Lab;
-  readonly base: Lab & { readonly tracked: Tracked };
-}
-
-/** Every test ends by replaying the history of each session it made, and ends those that are still open. */
-export const test = base.extend<Fixtures>({
-  base: [
-    // oxlint-disable-next-line no-empty-pattern
+/** Every test ends by replaying the history of each of its sessions, and ends those that are still open. */
+export const test = base.extend<{ lab: Lab; shared: Shared }>({
+  shared: [
     async ({}, use) => {
-      const lab = await openLab();
-      await use(lab);
-      await lab.dispose();
+      const opened = await openShared();
+      await use(opened.shared);
+      await opened.dispose();
     },
     { scope: "file" },
   ],
-  lab: async ({ base: lab }, use) => {
-    await use(lab);
-    const { tracked } = lab;
-    for (const worker of tracked.workers) await worker.stop();
-    tracked.workers.clear();
+  lab: async ({ shared }, use) => {
+    const opened = openLab(shared);
     try {
-      for (const id of tracked.ids) if (!tracked.skipped.has(id)) await replay(lab, id);
+      await use(opened.lab);
     } finally {
-      for (const id of tracked.ids) await endQuietly(lab.temporal, id);
-      tracked.ids.clear();
+      await opened.finish();
     }
   },
 });
 
-/** Replays a session's history on the bundle under test; a divergence fails. */
-export async function replay(lab: Pick<Lab, "history" | "bundlePath">, id: string): Promise<void> {
-  const history = await lab.history(id);
+/** Replays a history on a bundle; a divergence, and a task that ever failed, fail the test. */
+export async function replay(bundlePath: string, history: History, id: string): Promise<void> {
+  expect(faultsOf(history), `workflow tasks of ${id} that failed`).toEqual([]);
   await expect(
-    Worker.runReplayHistory({ workflowBundle: { codePath: lab.bundlePath } }, history, id),
+    Worker.runReplayHistory({ workflowBundle: { codePath: bundlePath } }, history, id),
     `the history of ${id} replays`,
   ).resolves.toBeUndefined();
 }
 
-async function endQuietly(temporal: Client, id: string): Promise<void> {
-  await temporal.workflow
-    .getHandle(id)
-    .terminate("the test has ended")
-    .catch(() => {});
-}
-
-async function openLab(): Promise<Lab & { readonly tracked: Tracked; dispose(): Promise<void> }> {
+async function openShared(): Promise<{ readonly shared: Shared; dispose(): Promise<void> }> {
   const address = inject("temporalAddress");
   const bundlePath = inject("workflowBundlePath");
   const root = await mkdtemp(join(tmpdir(), "longhaul-lab-"));
-  const home = join(root, "home");
   const recordDir = join(root, "requests");
+  await mkdir(recordDir);
   process.env["LONGHAUL_SCRIPTED_RECORD"] = recordDir;
-  await mkdir(home, { recursive: true });
-  await mkdir(recordDir, { recursive: true });
-  const store = await openDirectoryStore(join(home, "store"));
-  const hostId = `host-${randomUUID().slice(0, 8)}`;
+  const store = await openDirectoryStore(join(root, "store"));
   const connection = await Connection.connect({ address });
-  const temporal = new Client({ connection });
   const client = await LonghaulClient.connect({ connection: { address }, store });
-  const tracked: Tracked = { ids: new Set(), skipped: new Set(), workers: new Set() };
-  let own: RunningWorker | undefined;
+  const own = await openPlace({ address, bundlePath, root, store }, {});
+  await own.start();
+  const temporal = new Client({ connection });
+  return {
+    shared: { client, temporal, store, root, recordDir, address, bundlePath, own },
+    async dispose() {
+      await own.stop();
+      await client.close();
+      await connection.close();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
 
-  const lab: Lab & { readonly tracked: Tracked; dispose(): Promise<void> } = {
-    client,
-    temporal,
-    store,
-    home,
+async function openPlace(
+  { address, bundlePath, root, store }: Pick<Shared, "address" | "bundlePath" | "root" | "store">,
+  defaults: Partial<StartWorkerOptions>,
+): Promise<Place> {
+  const name = randomUUID().slice(0, 8);
+  const home = join(root, `home-${name}`);
+  await mkdir(home);
+  const { hostId = `host-${name}`, sessionQueue = `longhaul-${name}` } = defaults;
+  const workers = new Set<RunningWorker>();
+  return {
+    queue: sessionQueue,
     hostId,
-    address,
-    bundlePath,
-    tracked,
+    home,
+    async start(options = {}) {
+      const worker = await startWorker({
+        connection: { address },
+        home,
+        store,
+        workflowBundlePath: bundlePath,
+        maxCachedWorkflows: cacheSize,
+        shutdownGraceMs: 200,
+        ...defaults,
+        hostId,
+        sessionQueue,
+        ...options,
+      });
+      workers.add(worker);
+      return worker;
+    },
+    async stop() {
+      const stopping = [...workers];
+      workers.clear();
+      await Promise.all(stopping.map((worker) => worker.stop()));
+    },
+  };
+}
+
+function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> } {
+  const { client, temporal, root, recordDir, bundlePath, own } = shared;
+  const ids = new Set<string>();
+  const unchecked = new Set<string>();
+  const places: Place[] = [];
+
+  const lab: Lab = {
+    ...shared,
     async scenario(scenario) {
       const path = join(root, `${randomUUID()}.yaml`);
       await writeFile(path, JSON.stringify({ name: "test", ...scenario }));
@@ -150,26 +211,51 @@ async function openLab(): Promise<Lab & { readonly tracked: Tracked; dispose(): 
       await mkdir(path, { recursive: true });
       return path;
     },
-    config: (model, change = {}) => ({
-      request: { provider: "scripted", model },
-      allowParallelInProgress: true,
-      worldTools: true,
-      outsideWorkspace: false,
-      deny: [],
-      ask: [],
-      limits: defaultLimits,
-      ...change,
-    }),
+    async emptyPlace(options = {}) {
+      const place = await openPlace(shared, options);
+      places.push(place);
+      return place;
+    },
+    async place(options = {}) {
+      const place = await lab.emptyPlace(options);
+      await place.start();
+      return place;
+    },
     async session(scenario, options = {}) {
-      const cwd = await lab.workspace();
-      const { config, ...rest } = options;
-      const session = await client.createSession({
-        id: `t-${randomUUID()}`,
-        host: hostId,
-        ...rest,
-        config: lab.config(await lab.scenario(scenario), { cwd, ...config }),
+      const { at = own, host = at.hostId, waitReady = true } = options;
+      const id = `t-${randomUUID()}`;
+      const input: SessionInput = {
+        v: 1,
+        config: {
+          request: { provider: "scripted", model: await lab.scenario(scenario) },
+          allowParallelInProgress: true,
+          worldTools: true,
+          cwd: await lab.workspace(),
+          outsideWorkspace: false,
+          deny: [],
+          ask: [],
+          ...options.config,
+          limits: { ...defaultLimits, ...options.limits },
+        },
+        attributes: options.attributes ?? (Object.keys(searchAttributes) as SearchAttributeName[]),
+        ...(host === null ? {} : { host }),
+        ...(options.title === undefined ? {} : { title: options.title }),
+      };
+      await temporal.workflow.start("session", {
+        workflowId: id,
+        taskQueue: at.queue,
+        args: [input],
+        staticSummary: options.title ?? id,
       });
-      tracked.ids.add(session.id);
+      ids.add(id);
+      if (options.unchecked === true) unchecked.add(id);
+      const session = client.session(id);
+      if (waitReady) {
+        await vi.waitFor(async () => expect((await session.view()).ready).toBe(true), {
+          timeout: 45_000,
+          interval: 50,
+        });
+      }
       return session;
     },
     async play(session, text = "go") {
@@ -180,44 +266,44 @@ async function openLab(): Promise<Lab & { readonly tracked: Tracked; dispose(): 
     async entries(session) {
       const entries: LogEntry[] = [];
       for await (const entry of session.log()) entries.push(entry);
+      expect(brokenRules(entries), `the log of ${session.id} keeps its rules`).toEqual([]);
       return entries;
     },
+    handle: (id) => temporal.workflow.getHandle(id),
     history: (id) => temporal.workflow.getHandle(id).fetchHistory(),
     requests: (id) => readRecorded(recordDir, id),
-    async worker(options = {}) {
-      const worker = await start(options);
-      tracked.workers.add(worker);
-      return worker;
+    async witness(session) {
+      const log = JSON.parse(JSON.stringify(await lab.entries(session))) as unknown[];
+      const requests = (await lab.requests(session.id))
+        .map((one) => JSON.stringify(one))
+        .join("\n");
+      expect(compareRequests(witnessRequests(log), parseRecorded(requests, session.id))).toEqual(
+        [],
+      );
+      const history = JSON.parse(historyToJSON(await lab.history(session.id))) as HistoryJson;
+      expect(compareWithHistory(log, readHistory([history]))).toEqual([]);
     },
-    async stopWorker() {
-      await own?.stop();
-      own = undefined;
-    },
-    async startOwnWorker() {
-      own ??= await start({});
-    },
-    skipReplay: (id) => void tracked.skipped.add(id),
-    adopt: (id) => void tracked.ids.add(id),
-    async dispose() {
-      await own?.stop();
-      await client.close();
-      await connection.close();
-      await rm(root, { recursive: true, force: true });
-    },
+    adopt: (id) => void ids.add(id),
   };
 
-  async function start(options: Partial<StartWorkerOptions>): Promise<RunningWorker> {
-    return startWorker({
-      connection: { address },
-      home,
-      store,
-      hostId,
-      workflowBundlePath: bundlePath,
-      maxCachedWorkflows: cacheSize,
-      ...options,
-    });
-  }
+  return {
+    lab,
+    async finish() {
+      try {
+        for (const id of ids) {
+          if (!unchecked.has(id)) await replay(bundlePath, await lab.history(id), id);
+        }
+      } finally {
+        for (const id of ids) await endQuietly(temporal, id);
+        for (const place of places) await place.stop();
+      }
+    },
+  };
+}
 
-  own = await start({});
-  return lab;
+async function endQuietly(temporal: Client, id: string): Promise<void> {
+  await temporal.workflow
+    .getHandle(id)
+    .terminate("the test has ended")
+    .catch(() => {});
 }

@@ -192,9 +192,13 @@ function attributes(event: HistoryEvent, name: string): Attributes | undefined {
   return event[`${name}EventAttributes`] as Attributes | undefined;
 }
 
-/** A signal may carry one message or an array of them. */
+/** A signal may carry one message or an array of them; whatever else came was refused. */
 function messagesOf(payloads: unknown): { id: string; content: string }[] {
-  return decode(payloads).flat() as { id: string; content: string }[];
+  return decode(payloads)
+    .flat()
+    .filter(
+      (sent): sent is { id: string; content: string } => typeof sent === "object" && sent !== null,
+    );
 }
 
 function decode(payloads: unknown): unknown[] {

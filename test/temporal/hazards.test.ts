@@ -1,0 +1,199 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, vi } from "vitest";
+import { commands } from "../../src/contracts/names.js";
+import type { SessionClient } from "../../src/client/session-client.js";
+import { eventsOf, faultsOf } from "../support/history.js";
+import { seededRandom, type Random } from "../support/seeded.js";
+import { cacheSize, test, type Lab } from "../support/temporal.js";
+
+/** A cold worker replays a session on every task. */
+const few = cacheSize === 0;
+const oneText = { turns: [{ repeat: 100, steps: [{ text: "answer ${turn}" }] }] };
+
+test.concurrent("updates sent while no worker is up survive two restarts of the worker", async ({
+  lab,
+}) => {
+  const place = await lab.place();
+  const session = await lab.session(oneText, { at: place, config: { worldTools: false } });
+  await place.stop();
+  const first = await sendUnanswered(lab, session, ["a", "b", "c"]);
+  await place.start();
+  await Promise.all(first);
+  await session.waitIdle();
+  await place.stop();
+  const second = await sendUnanswered(lab, session, ["d", "e", "f"]);
+  await place.start();
+  await Promise.all(second);
+  await session.waitIdle();
+  const log = await lab.entries(session);
+  expect(
+    log.filter((entry) => entry.type === "turn/end").map((entry) => entry.data.reason.kind),
+  ).toEqual(Array.from({ length: 6 }, () => "completed"));
+  const shown = log.flatMap((entry) =>
+    entry.type === "user/message" ? [entry.data.message.id] : [],
+  );
+  expect(new Set(shown)).toEqual(new Set(["a", "b", "c", "d", "e", "f"]));
+  expect(
+    eventsOf(await lab.history(session.id), "workflowExecutionUpdateAcceptedEventAttributes"),
+  ).toHaveLength(6);
+});
+
+test.concurrent("bursts of updates during turns of several calls never diverge on replay and lose nothing", async ({
+  lab,
+}) => {
+  const random = seededRandom();
+  await Promise.all(
+    Array.from({ length: few ? 3 : 6 }, async (_, index) => {
+      const session = await lab.session(
+        {
+          turns: [
+            {
+              repeat: 100,
+              steps: [
+                { text: "looking", calls: [call("s-1"), call("s-2")] },
+                { calls: [call("s-3")] },
+                { text: "done" },
+              ],
+            },
+          ],
+        },
+        { config: { worldTools: false } },
+      );
+      const sent: string[] = [];
+      for (let burst = 0; burst < 3; burst++) {
+        await Promise.all(
+          Array.from({ length: 4 }, async (_one, n) => {
+            await delay(random.int(40));
+            const id = `${index}-${burst}-${n}`;
+            const mode = random.pick(["followup", "steer", "inject"] as const);
+            await lab
+              .handle(session.id)
+              .executeUpdate(commands.send, { updateId: id, args: [{ id, mode, content: id }] });
+            sent.push(id);
+          }),
+        );
+      }
+      await session.followup("the last");
+      await session.waitIdle();
+      const log = await lab.entries(session);
+      const shown = log.flatMap((entry) =>
+        entry.type === "user/message" && entry.data.message.id.startsWith(`${index}-`)
+          ? [entry.data.message.id]
+          : [],
+      );
+      expect(shown.toSorted(), `seed ${random.seed}`).toEqual(sent.toSorted());
+      await lab.witness(session);
+    }),
+  );
+});
+
+test.concurrent("any mix of commands, good and bad, by signal and update, leaves a session that answers, closes and replays", async ({
+  lab,
+}) => {
+  const random = seededRandom();
+  await Promise.all(
+    Array.from({ length: few ? 5 : 10 }, async (_, index) => {
+      const session = await lab.session(
+        {
+          turns: [
+            {
+              repeat: 200,
+              steps: [
+                {
+                  text: "some text to stream in pieces",
+                  chunk: 4,
+                  delayMs: 10,
+                  calls: [call("f-1")],
+                },
+                {
+                  text: "done",
+                  failures: index % 3 === 0 ? [{ code: "SERVER", retryAfterMs: 20 }] : [],
+                },
+              ],
+            },
+          ],
+        },
+        { config: { worldTools: false } },
+      );
+      const handle = lab.handle(session.id);
+      const pending: Promise<unknown>[] = [];
+      for (let n = 0; n < 14; n++) {
+        const [name, argument] = randomCommand(random, n);
+        pending.push(
+          random.next() < 0.5
+            ? handle.signal(name, argument)
+            : handle.executeUpdate(name, { args: [argument] }).catch(() => "refused"),
+        );
+        if (random.next() < 0.5) await delay(random.int(50));
+      }
+      await Promise.all(pending);
+      await session.followup("the last", { id: "last" });
+      await session.waitIdle();
+      const log = await lab.entries(session);
+      const last = log.findLast((entry) => entry.type === "user/message");
+      expect(last?.data.message.id, `seed ${random.seed}`).toBe("last");
+      await lab.witness(session);
+      await session.close();
+      expect(faultsOf(await lab.history(session.id)), `seed ${random.seed}`).toEqual([]);
+    }),
+  );
+});
+
+function call(content: string) {
+  return { tool: "todo_write", args: { todos: [{ content, status: "in_progress" }] } };
+}
+
+function randomCommand(random: Random, n: number): readonly [string, unknown] {
+  const send = (mode: string): readonly [string, unknown] => [
+    commands.send,
+    { id: `m${n}`, mode, content: `m${n}` },
+  ];
+  return random.pick<() => readonly [string, unknown]>([
+    () => send("followup"),
+    () => send("steer"),
+    () => send("inject"),
+    () => send("nonsense"),
+    () => [commands.send, { id: "m1", mode: "followup", content: `other ${n}` }],
+    () => [commands.send, null],
+    () => [commands.interrupt, {}],
+    () => [commands.cancel, { reason: "user" }],
+    () => [commands.interrupt, { reason: 7 }],
+    () => [commands.configure, { config: { system: `system ${n}` } }],
+    () => [commands.configure, { refreshTools: true }],
+    () => [commands.configure, { config: { limits: { retryBaseMs: -1 } } }],
+    () => [
+      commands.todoWrite,
+      { opId: `op${n}`, turn: 1 + random.int(5), todos: [{ content: "x", status: "pending" }] },
+    ],
+    () => [commands.todoWrite, { opId: "op", turn: 1, todos: "none" }],
+    () => [commands.close, { reason: 5 }],
+  ])();
+}
+
+/** Sends updates nobody can answer yet; returns once the server holds them all. */
+async function sendUnanswered(
+  lab: Lab,
+  session: SessionClient,
+  ids: readonly string[],
+): Promise<Promise<unknown>[]> {
+  const handle = lab.handle(session.id);
+  const answers = ids.map((id) =>
+    handle.executeUpdate(commands.send, {
+      updateId: id,
+      args: [{ id, mode: "followup", content: id }],
+    }),
+  );
+  for (const answer of answers) answer.catch(() => {});
+  for (const updateId of ids) {
+    await vi.waitFor(
+      () =>
+        lab.temporal.workflowService.pollWorkflowExecutionUpdate({
+          namespace: "default",
+          updateRef: { workflowExecution: { workflowId: session.id }, updateId },
+          identity: "test",
+        }),
+      { timeout: 10_000, interval: 50 },
+    );
+  }
+  return answers;
+}
