@@ -23,6 +23,7 @@ export type {
   WatchEvent,
   WatchOptions,
 } from "./types.js";
+export { defineSessionConfig, type SessionChoices } from "./session-config.js";
 export { LonghaulError, errorCodes, type ErrorCode } from "../contracts/errors.js";
 export { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 export type { LogEntry } from "../contracts/log.js";

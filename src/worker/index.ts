@@ -25,7 +25,12 @@ import { builtinTools } from "../tools/builtin.js";
 import type { ToolDefinition } from "../tools/define.js";
 import { createToolRegistry } from "../tools/registry.js";
 import { sweepClaims } from "../process/claim.js";
+import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
+
+export { openDirectoryStore };
+export type { Model, ModelPart, ModelProvider, ModelRequest } from "../contracts/model.js";
+export type { Store } from "../contracts/store.js";
 
 export type WorkerRole = "session" | "host";
 

@@ -1,0 +1,41 @@
+import { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
+import { LonghaulError } from "../contracts/errors.js";
+
+/** What a deployment chooses for a session; the rest has defaults. */
+export interface SessionChoices extends Partial<
+  Omit<SessionConfig, "request" | "allowParallelInProgress" | "limits">
+> {
+  /** `provider/model`, or a whole request configuration. */
+  readonly model: string | SessionConfig["request"];
+  /** May several todos be in progress at once? Required, it has no default (docs/spec/todo.md §3). */
+  readonly allowParallelInProgress: boolean;
+  readonly limits?: Partial<SessionLimits>;
+}
+
+/**
+ * A complete session configuration. World tools are on when a workspace (`cwd`, absolute on the host) is given.
+ * Throws INVALID_CONFIG for a model that is not `provider/model`.
+ */
+export function defineSessionConfig(choices: SessionChoices): SessionConfig {
+  const { model, limits, ...rest } = choices;
+  return {
+    worldTools: choices.cwd !== undefined,
+    outsideWorkspace: false,
+    deny: [],
+    ask: [],
+    ...rest,
+    request: typeof model === "string" ? parseModelName(model) : model,
+    limits: { ...defaultLimits, ...limits },
+  };
+}
+
+function parseModelName(name: string): SessionConfig["request"] {
+  const slash = name.indexOf("/");
+  if (slash < 1 || slash === name.length - 1) {
+    throw new LonghaulError(
+      "INVALID_CONFIG",
+      `model: expected provider/model such as deepseek/deepseek-chat, got ${JSON.stringify(name)}`,
+    );
+  }
+  return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+}
