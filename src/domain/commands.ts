@@ -65,8 +65,11 @@ export function configure(session: Session, input: unknown): CommandResult {
   const parsed = parseConfigure(input, session.config);
   if (!parsed.ok) return parsed;
   const { config, refreshTools } = parsed.value;
+  const before = session.config;
   if (config !== undefined) session.record({ type: "session/config", data: { config } });
-  session.refreshTools ||= refreshTools || config?.allowParallelInProgress !== undefined;
+  // The description of `todo_write` says what the policy allows.
+  session.refreshTools ||=
+    refreshTools || session.config.allowParallelInProgress !== before.allowParallelInProgress;
   return { ok: true };
 }
 

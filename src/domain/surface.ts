@@ -132,5 +132,6 @@ function checkResultReplace(
 function withoutContent(message: Message): string | undefined {
   const [block] = message.content;
   if (message.content.length !== 1 || block?.type !== "tool-result") return undefined;
-  return canonicalJson({ ...message, content: [{ ...block, content: [] }] });
+  const { content: _content, images: _images, ...rest } = block;
+  return canonicalJson({ ...message, content: [rest] });
 }

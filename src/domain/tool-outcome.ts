@@ -13,11 +13,12 @@ export function errorOutcome(code: ErrorCode, message: string): ToolOutcome {
 /** What is wrong with what a tool returned, of any shape; undefined when nothing is (spec/harness §3, stage 7). */
 export function checkOutcome(outcome: unknown): string | undefined {
   if (!isRecord(outcome)) return "it must be an object";
-  const { content, isError, additionalContexts } = outcome;
+  const { content, isError, images, additionalContexts } = outcome;
   if (!Array.isArray(content) || !content.every(isTextBlock)) {
     return "`content` must be a list of text blocks";
   }
   if (typeof isError !== "boolean") return "`isError` must be true or false";
+  if (images !== undefined && !Array.isArray(images)) return "`images` must be a list";
   if (additionalContexts === undefined) return undefined;
   return Array.isArray(additionalContexts) &&
     additionalContexts.every((one) => typeof one === "string")

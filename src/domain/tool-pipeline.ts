@@ -214,7 +214,7 @@ function logCall(session: Session, context: PolicyContext, call: Call): void {
 function resultEntry(context: PolicyContext, call: Call, outcome: ToolOutcome): NewEntry {
   const { turn, step } = context;
   const { callId } = call.block;
-  const { content, isError, error, meta } = outcome;
+  const { content, isError, images, error, meta } = outcome;
   return {
     type: "tool/result",
     surfaceOp: "append",
@@ -225,7 +225,15 @@ function resultEntry(context: PolicyContext, call: Call, outcome: ToolOutcome): 
       message: {
         id: `r/${claimOf(context, call.block)}`,
         role: "user",
-        content: [{ type: "tool-result", callId, content, isError }],
+        content: [
+          {
+            type: "tool-result",
+            callId,
+            content,
+            isError,
+            ...(images === undefined ? {} : { images }),
+          },
+        ],
         source: { kind: "tool", callId },
       },
       ...(error === undefined ? {} : { error }),

@@ -22,7 +22,7 @@ export interface Script {
   readonly route?: (request: RequestConfig) => ModelRoute | undefined;
   /** The whole table a refresh logs; absent: the one in force. */
   readonly table?: () => readonly ToolRow[];
-  /** Before each effect is carried out: the place where messages and aborts come in. */
+  /** Where messages and aborts come in: before a wait or settle, after any other effect was carried out. */
   readonly at?: (effect: Effect, run: PureRun) => void;
   /** Which open op settles at a wait; the first when absent. */
   readonly pick?: (open: readonly Op[]) => Op | undefined;
@@ -85,8 +85,11 @@ export class PureRun {
     while (next.done !== true) {
       this.effects.push(next.value);
       if (this.effects.length > 100_000) throw new Error("more than 100,000 effects");
-      this.script.at?.(next.value, this);
-      next = loop.next(this.#carryOut(next.value));
+      const takesTime = next.value.kind === "wait" || next.value.kind === "settle";
+      if (takesTime) this.script.at?.(next.value, this);
+      const settled = this.#carryOut(next.value);
+      if (!takesTime) this.script.at?.(next.value, this);
+      next = loop.next(settled);
     }
     if (this.#open.size > 0)
       throw new Error(`left under way: ${[...this.#open.keys()].join(", ")}`);
@@ -138,7 +141,9 @@ export class PureRun {
     const { script, session } = this;
     switch (op.kind) {
       case "model": {
-        readRequest(session, op);
+        if (session.log.surface.length !== op.length) {
+          throw new Error(`${key}: the surface grew while the model was called`);
+        }
         const outcome = script.model?.({ ...op, cancelled }) ?? okReply;
         return { kind: "model", key, outcome: overTheWire(outcome) };
       }

@@ -244,6 +244,7 @@ describe("one tool call", () => {
     ["no content", { isError: false }],
     ["content that is no text", { content: [{ type: "image" }], isError: false }],
     ["no verdict", { content: [] }],
+    ["images that are no list", { content: [], isError: false, images: {} }],
     ["contexts that are no list", { content: [], isError: false, additionalContexts: "x" }],
     ["contexts that are no texts", { content: [], isError: false, additionalContexts: [1] }],
   ])("a tool that returns %s gives one INVALID_TOOL_OUTPUT result", (_, returned) => {
@@ -264,6 +265,17 @@ describe("one tool call", () => {
     expect(results.map(({ data }) => data.error?.code)).toEqual(["INVALID_TOOL_OUTPUT"]);
     expect(session.fault).toBeUndefined();
   });
+});
+
+test("pictures of a result are in the log by reference, and gone when the result is blocked", () => {
+  const image = { mediaType: "image/png", stream: "image/1.1.c1", bytes: 3, digest: "00" } as const;
+  const tools = { tools: { t: () => output("a picture", { images: [image] }) } };
+  const block = (policy: SessionPolicy) =>
+    withCalls(["t"], policy, tools).results[0]?.data.message.content[0];
+  expect(block({})).toMatchObject({ images: [image] });
+  expect(block({ postExecute: () => ({ kind: "block", feedback: "no" }) })).not.toHaveProperty(
+    "images",
+  );
 });
 
 describe("the calls of one reply", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { builtinPolicy, type SessionPolicy } from "../../src/domain/policy.js";
-import type { Session } from "../../src/domain/session.js";
 import {
   endsOf,
   entriesOf,

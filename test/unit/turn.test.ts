@@ -187,13 +187,13 @@ describe("how a turn ends", () => {
   });
 
   test("the same ops settled the same way make the same log, byte for byte", () => {
-    const once = (): string => {
+    const logOf = (): string => {
       const session = openSession({}, [row("t", { parallel: true })]);
       send(session, "followup", "m1");
       run(session, { model: saying(failure("SERVER"), calls("t", "t"), text("bye")) });
       return JSON.stringify(session.log.entries);
     };
-    expect(once()).toBe(once());
+    expect(logOf()).toBe(logOf());
   });
 
   test("history that a model is shown alternates as the log says: user, assistant, results", () => {
