@@ -59,6 +59,9 @@ export function* callModel(
       return endWith("INVARIANT", `the request-error policy failed: ${String(error)}`);
     }
     if (delayMs === undefined) return { kind: "end", reason: errorEnd(failure) };
+    if (!Number.isFinite(delayMs) || delayMs < 0) {
+      return endWith("INVARIANT", `the request-error policy asked to wait ${delayMs} ms`);
+    }
     const retried = yield* waitForRetry(
       session,
       context,

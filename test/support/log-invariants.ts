@@ -51,6 +51,12 @@ function expectBrackets(entries: readonly LogEntry[]): void {
         expect([at, turn]).not.toEqual([at, undefined]);
         cause ??= data.reason;
         break;
+      case "agent/inbox/spliced":
+        // A prompt is claimed alone, before the first step of its turn.
+        if (data.target === "next-turn" && data.removedCount && data.outcome === undefined) {
+          expect([at, data.removedCount, steps, turn]).toEqual([at, 1, 0, turns]);
+        }
+        break;
       case "user/message":
       case "request/header":
       case "request/context":

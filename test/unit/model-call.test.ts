@@ -96,6 +96,14 @@ describe("a model call that fails", () => {
     expect(endsOf(session)).toEqual([{ kind: "aborted", reason: "user" }]);
   });
 
+  test.each([Number.NaN, -1, Infinity])("a policy that asks to wait %d ms ends the turn", (ms) => {
+    const session = openSession();
+    send(session, "followup", "m1");
+    run(session, { model: () => failure("SERVER"), policy: { requestError: () => ms } });
+    expect(endsOf(session)).toMatchObject([{ kind: "error", code: "INVARIANT" }]);
+    expect(session.fault).toBeUndefined();
+  });
+
   test("a failure that comes after the abort is an abort, not an error", () => {
     const session = openSession();
     send(session, "followup", "m1");

@@ -73,6 +73,17 @@ describe("a turn in the log", () => {
     expect(requests.map(({ turn, step }) => `${turn}.${step}`)).toEqual(["1.1", "2.1"]);
   });
 
+  test("a followup sent during a turn of several steps waits for a turn of its own", () => {
+    const session = openSession({}, [row("t")]);
+    send(session, "followup", "m1");
+    const { requests } = run(session, {
+      model: saying(calls("t")),
+      at: once(waitingFor("tool"), () => send(session, "followup", "m2")),
+    });
+    expect(requests.map(({ turn, step }) => `${turn}.${step}`)).toEqual(["1.1", "1.2", "2.1"]);
+    expect(JSON.stringify(requests[1]?.messages)).not.toContain("m2");
+  });
+
   test("[harness/A3] a message steered in during step 1 is in the request of step 2 of the same turn", () => {
     const session = openSession();
     send(session, "followup", "m1");
