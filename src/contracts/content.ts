@@ -20,10 +20,24 @@ export interface ToolCallBlock {
   readonly arguments: string;
 }
 
+/**
+ * A picture that belongs to a tool result, by reference: its bytes are a stream of the session in the store. The
+ * result's text says what it is, for models that cannot see; whoever sends it checks length and digest first.
+ */
+export interface ImageRef {
+  readonly mediaType: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+  readonly stream: string;
+  readonly bytes: number;
+  /** SHA-256 of the bytes, hex. */
+  readonly digest: string;
+}
+
 export interface ToolResultBlock {
   readonly type: "tool-result";
   readonly callId: string;
   readonly content: readonly TextBlock[];
+  /** Absent: none. */
+  readonly images?: readonly ImageRef[];
   readonly isError: boolean;
 }
 

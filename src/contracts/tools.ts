@@ -1,4 +1,4 @@
-import type { TextBlock } from "./content.js";
+import type { ImageRef, TextBlock } from "./content.js";
 import type { ErrorCode } from "./errors.js";
 import type { ToolSchema } from "./header.js";
 
@@ -35,6 +35,8 @@ export interface ToolError {
 /** What one tool call produced; the text is already within the inline limit. */
 export interface ToolOutcome {
   readonly content: readonly TextBlock[];
+  /** Pictures for models that see; the text names them too. */
+  readonly images?: readonly ImageRef[];
   readonly isError: boolean;
   readonly error?: ToolError;
   /** Plain JSON for cards and checks, e.g. `{exitCode: 3}`. Not shown to the model. */

@@ -1,5 +1,6 @@
 import * as z from "zod";
 
+import type { ImageRef } from "../contracts/content.js";
 import { type ErrorCode, LonghaulError } from "../contracts/errors.js";
 import type { JsonObject } from "../contracts/header.js";
 import type { Store } from "../contracts/store.js";
@@ -30,6 +31,8 @@ export interface ToolReturn {
   readonly text: string;
   /** Flat JSON for cards and checks; not shown to the model. */
   readonly meta?: { readonly [key: string]: string | number | boolean | null };
+  /** Pictures already in the store, at most 16; the text must name them for models that cannot see. */
+  readonly images?: readonly ImageRef[];
   /** Makes the result an error with this code; its text should then begin with `Error: `. */
   readonly error?: { readonly code: ErrorCode };
   /** Ends the tool loop after this step. */

@@ -5,9 +5,17 @@ import type { ToolOutcome } from "../contracts/tools.js";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
+const imageRef = z.object({
+  mediaType: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
+  stream: z.string().min(1).max(500),
+  bytes: z.int().min(1),
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
 const toolReturn = z.object({
   text: z.string(),
   meta: z.record(z.string(), scalar).optional(),
+  images: z.array(imageRef).max(16).optional(),
   error: z.object({ code: z.enum(errorCodes) }).optional(),
   concludesTurn: z.boolean().optional(),
   additionalContexts: z.array(z.string()).optional(),
@@ -31,9 +39,10 @@ export function outcomeOf(tool: string, value: unknown): ToolOutcome {
       `tool ${tool} returned an invalid value: ${violations(parsed.error)}`,
     );
   }
-  const { text, meta, error, concludesTurn, additionalContexts } = parsed.data;
+  const { text, meta, images, error, concludesTurn, additionalContexts } = parsed.data;
   return {
     content: [{ type: "text", text: wellFormed(text) }],
+    ...(images === undefined || images.length === 0 ? {} : { images }),
     isError: error !== undefined,
     ...(error === undefined ? {} : { error: { name: "ToolError", code: error.code } }),
     ...(meta === undefined ? {} : { meta }),

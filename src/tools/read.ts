@@ -1,20 +1,19 @@
-import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
 import * as z from "zod";
 
-import { LonghaulError } from "../contracts/errors.js";
 import { headBytes } from "../process/utf8.js";
 import { defineTool } from "./define.js";
-import { reasonOf, resolveInWorkspace } from "./workspace-path.js";
+import { failed, readRegularFile } from "./file-bytes.js";
+import { imageFacts, keepImage } from "./image.js";
+import { resolveInWorkspace } from "./workspace-path.js";
 
 const maxFileBytes = 64 * 1024 * 1024;
 const defaultLines = 2_000;
 
-/** Reads lines of a text file; bounds its own text. */
+/** Reads lines of a text file, or an image; bounds its own text. */
 export const readTool = defineTool({
   name: "read",
   description:
-    "Read a text file. Returns its lines as they are, from `offset` (1 is the first line) up to `limit` lines; a closing note says when there is more. Relative paths start at the workspace.",
+    "Read a text file or an image (PNG, JPEG, GIF, WebP). Returns the lines of a text as they are, from `offset` (1 is the first line) up to `limit` lines; a closing note says when there is more. Relative paths start at the workspace.",
   parameters: z.object({
     path: z.string().min(1).describe("File to read."),
     offset: z.int().min(1).optional().describe("First line to return, default 1."),
@@ -24,7 +23,16 @@ export const readTool = defineTool({
   idempotent: true,
   spill: false,
   async execute({ path, offset = 1, limit = defaultLines }, context) {
-    const bytes = await readText(path, await resolveInWorkspace(context, path));
+    const real = await resolveInWorkspace(context, path);
+    const cure = "read parts of it with bash (head, tail, sed)";
+    const { bytes } = await readRegularFile(path, real, maxFileBytes, cure);
+    const image = imageFacts(bytes);
+    if (image !== undefined) return await keepImage(path, bytes, image, context);
+    if (bytes.includes(0)) {
+      throw failed(
+        `${path} is a binary file of ${bytes.length} bytes; inspect it with bash (file, xxd)`,
+      );
+    }
     if (bytes.length === 0) return "(empty file)";
     const lines = lineStarts(bytes);
     if (offset > lines.length)
@@ -38,35 +46,6 @@ export const readTool = defineTool({
     );
   },
 });
-
-async function readText(path: string, real: string): Promise<Buffer> {
-  let file: FileHandle | undefined;
-  try {
-    // Without O_NONBLOCK opening a FIFO would wait for its writer.
-    file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    const facts = await file.stat();
-    if (facts.isDirectory()) throw failed(`${path} is a directory; list it with bash`);
-    if (!facts.isFile()) throw failed(`${path} is not a regular file`);
-    if (facts.size > maxFileBytes) {
-      throw failed(
-        `${path} has ${facts.size} bytes, more than ${maxFileBytes}; read parts of it with bash (head, tail, sed)`,
-      );
-    }
-    const bytes = await file.readFile();
-    if (bytes.includes(0))
-      throw failed(
-        `${path} is a binary file of ${bytes.length} bytes; inspect it with bash (file, xxd)`,
-      );
-    return bytes;
-  } catch (error) {
-    if (error instanceof LonghaulError) throw error;
-    throw new LonghaulError("TOOL_FAILED", `cannot read ${path}: ${reasonOf(error)}`, {
-      cause: error,
-    });
-  } finally {
-    await file?.close();
-  }
-}
 
 function lineStarts(bytes: Buffer): number[] {
   const starts = [0];
@@ -108,8 +87,4 @@ function excerpt(
   const next = first + count + 1;
   if (next > starts.length) return text;
   return `${text}[lines ${first + 1}-${next - 1} of ${starts.length}; next offset ${next}]`;
-}
-
-function failed(message: string): LonghaulError {
-  return new LonghaulError("TOOL_FAILED", message);
 }

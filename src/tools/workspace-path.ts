@@ -86,7 +86,8 @@ async function realTarget(path: string, links: number): Promise<string> {
   return await realTarget(resolve(parent, await readlink(here)), links + 1);
 }
 
-function isInside(root: string, path: string): boolean {
+/** Is `path` the directory `root` or below it? Both real. */
+export function isInside(root: string, path: string): boolean {
   const way = relative(root, path);
   return way === "" || !(way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way));
 }

@@ -1,11 +1,11 @@
-import { randomUUID } from "node:crypto";
-import { constants, type Stats } from "node:fs";
-import { access, chmod, chown, mkdir, open, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { constants } from "node:fs";
+import { access, mkdir, stat } from "node:fs/promises";
+import { dirname } from "node:path";
 import * as z from "zod";
 
 import { LonghaulError } from "../contracts/errors.js";
 import { defineTool } from "./define.js";
+import { absent, replaceFile } from "./replace-file.js";
 import { reasonOf, resolveInWorkspace } from "./workspace-path.js";
 
 /** Writes a whole file; readers see the old content or the new, never a part. */
@@ -40,46 +40,6 @@ export const writeTool = defineTool({
     }
   },
 });
-
-async function replaceFile(
-  path: string,
-  bytes: Buffer,
-  before: Stats | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const temporary = join(dirname(path), `.${basename(path).slice(0, 100)}.${randomUUID()}.tmp`);
-  try {
-    const file = await open(temporary, "wx", before?.mode ?? 0o666);
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    if (before !== undefined) {
-      const own = await stat(temporary);
-      // Only root may keep a foreign owner; anyone else becomes the owner of what they write.
-      if (own.uid !== before.uid || own.gid !== before.gid)
-        await chown(temporary, before.uid, before.gid).catch(absent);
-      await chmod(temporary, before.mode & 0o7777);
-    }
-    signal.throwIfAborted();
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-}
-
-function absent(error: unknown): undefined {
-  if (
-    error instanceof Error &&
-    "code" in error &&
-    (error.code === "ENOENT" || error.code === "EPERM")
-  )
-    return undefined;
-  throw error;
-}
 
 function failed(message: string): LonghaulError {
   return new LonghaulError("TOOL_FAILED", message);

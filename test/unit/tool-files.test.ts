@@ -86,7 +86,7 @@ describe("read", () => {
     execFileSync("mkfifo", [join(bench.cwd, "fifo")]);
     const cases = {
       missing: "Error: cannot read missing: it does not exist",
-      dir: "Error: dir is a directory; list it with bash",
+      dir: "Error: dir is a directory; list it with glob or bash",
       binary: "Error: binary is a binary file of 4 bytes; inspect it with bash (file, xxd)",
       huge: "Error: huge has 68157440 bytes, more than 67108864; read parts of it with bash (head, tail, sed)",
       fifo: "Error: fifo is not a regular file",

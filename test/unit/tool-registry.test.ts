@@ -101,6 +101,9 @@ describe("createToolRegistry", () => {
       { name: "bash", where: "host", parallel: false, idempotent: false },
       { name: "read", where: "host", parallel: true, idempotent: true },
       { name: "write", where: "host", parallel: false, idempotent: false },
+      { name: "edit", where: "host", parallel: false, idempotent: false },
+      { name: "glob", where: "host", parallel: true, idempotent: true },
+      { name: "grep", where: "host", parallel: true, idempotent: true },
     ]);
     expect(JSON.parse(JSON.stringify(table))).toEqual(table);
   });
