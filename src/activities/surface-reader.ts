@@ -82,6 +82,9 @@ export class SurfaceReader {
 
   async #fill(key: string, request: SurfaceRequest, signal: AbortSignal): Promise<Cached> {
     const cached = this.#cache.get(key) ?? { nodes: [], chain: [], bytes: 0 };
+    // Used last: at the end of the order.
+    this.#cache.delete(key);
+    this.#cache.set(key, cached);
     while (cached.nodes.length < request.length) {
       const from = cached.nodes.length;
       const page = await this.#source.nodes(request, { from, to: request.length }, signal);
@@ -93,12 +96,10 @@ export class SurfaceReader {
         cached.chain.push(chain(cached.chain.at(-1) ?? "", hashNode(node)));
         cached.nodes.push(node);
         cached.bytes += size;
-        this.#bytes += size;
+        // One that was dropped meanwhile is no longer counted.
+        if (this.#cache.get(key) === cached) this.#bytes += size;
       }
     }
-    // Used last: at the end of the order.
-    this.#cache.delete(key);
-    this.#cache.set(key, cached);
     return cached;
   }
 

@@ -7,8 +7,8 @@ import type { Session } from "../domain/session.js";
 
 /** What Temporal UI shows of a session (design D13). */
 export interface Console {
-  /** Current details; costs no history. `doing`: the work that has just begun. */
-  readonly show: (doing?: string) => void;
+  /** Current details; costs no history. `begun`: the work that has just begun, shown until the state changes. */
+  readonly show: (begun?: string) => void;
   /** Search attributes, upserted only when they change and only where they are registered. */
   readonly publish: (state: string) => void;
   /** The published state is not the session's any more. */
@@ -17,6 +17,7 @@ export interface Console {
 
 export function createConsole(session: Session, input: SessionInput): Console {
   const published: { [name in SearchAttributeName]?: string } = { LonghaulState: "idle" };
+  let doing: string | undefined;
   function upsert(name: SearchAttributeName, value: string | undefined): void {
     if (value === undefined || published[name] === value || !input.attributes.includes(name))
       return;
@@ -26,11 +27,15 @@ export function createConsole(session: Session, input: SessionInput): Console {
     ]);
   }
   return {
-    show: (doing) => setCurrentDetails(currentDetails(session, doing)),
+    show(begun) {
+      doing = begun ?? doing;
+      setCurrentDetails(currentDetails(session, doing));
+    },
     publish(state) {
       upsert("LonghaulState", state);
       upsert("LonghaulHost", session.folds.place.host);
-      setCurrentDetails(currentDetails(session, undefined));
+      doing = undefined;
+      setCurrentDetails(currentDetails(session, doing));
     },
     isStale: () =>
       input.attributes.includes("LonghaulState") && published.LonghaulState !== session.state(),

@@ -7,7 +7,7 @@ import { defaultPayloadConverter, type PayloadConverter } from "@temporalio/comm
  */
 export const payloadConverter: PayloadConverter = {
   toPayload: (value) => defaultPayloadConverter.toPayload(value),
-  // The type parameter is the interface's: what comes back is checked by each command.
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the interface's; each command checks what comes
   fromPayload<T>(payload: Parameters<PayloadConverter["fromPayload"]>[0]): T {
     try {
       return defaultPayloadConverter.fromPayload<T>(payload);

@@ -3,9 +3,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { Worker } from "@temporalio/worker";
-import { expect, inject, test as base, vi } from "vitest";
+import { expect, inject, test as base } from "vitest";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import {
@@ -29,6 +30,7 @@ import { brokenRules } from "./log-rules.js";
 import { readRecorded } from "./recorded.js";
 import type { ScenarioInput } from "./scenario-input.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
+import { eventually } from "./until.js";
 import { compareRequests, readRecorded as parseRecorded, witnessRequests } from "./witness.js";
 
 export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
@@ -84,13 +86,18 @@ export interface Lab {
   entries(session: SessionClient): Promise<LogEntry[]>;
   handle(id: string): WorkflowHandle;
   history(id: string): Promise<History>;
+  historyIn(namespace: string, id: string): Promise<History>;
   /** Every request the scripted model got for a session, in order. */
   requests(id: string): Promise<ModelRequest[]>;
   /** Holds log, recorded requests and history against each other (test/support/witness.ts). */
   witness(session: SessionClient): Promise<void>;
+  /** Replays a session now, on a bundle of its own, instead of at the end. */
+  replayOn(bundlePath: string, session: SessionClient): Promise<void>;
   /** A session made elsewhere: checked and ended with the test. */
   adopt(id: string): void;
 }
+
+const stateKey = defineSearchAttributeKey("LonghaulState", SearchAttributeType.KEYWORD);
 
 interface Shared {
   readonly client: LonghaulClient;
@@ -104,10 +111,16 @@ interface Shared {
 }
 
 /** Every test ends by replaying the history of each of its sessions, and ends those that are still open. */
-export const test = base.extend<{ lab: Lab; shared: Shared }>({
+export const test = base.extend<{
+  lab: Lab;
+  shared: Shared;
+  /** What the worker shared by the tests of a file is started with, beside the usual. */
+  workerOptions: Partial<StartWorkerOptions>;
+}>({
+  workerOptions: [{}, { scope: "file" }],
   shared: [
-    async ({}, use) => {
-      const opened = await openShared();
+    async ({ workerOptions }, use) => {
+      const opened = await openShared(workerOptions);
       await use(opened.shared);
       await opened.dispose();
     },
@@ -132,7 +145,9 @@ export async function replay(bundlePath: string, history: History, id: string): 
   ).resolves.toBeUndefined();
 }
 
-async function openShared(): Promise<{ readonly shared: Shared; dispose(): Promise<void> }> {
+async function openShared(
+  options: Partial<StartWorkerOptions>,
+): Promise<{ readonly shared: Shared; dispose(): Promise<void> }> {
   const address = inject("temporalAddress");
   const bundlePath = inject("workflowBundlePath");
   const root = await mkdtemp(join(tmpdir(), "longhaul-lab-"));
@@ -142,7 +157,7 @@ async function openShared(): Promise<{ readonly shared: Shared; dispose(): Promi
   const store = await openDirectoryStore(join(root, "store"));
   const connection = await Connection.connect({ address });
   const client = await LonghaulClient.connect({ connection: { address }, store });
-  const own = await openPlace({ address, bundlePath, root, store }, {});
+  const own = await openPlace({ address, bundlePath, root, store }, options);
   await own.start();
   const temporal = new Client({ connection });
   return {
@@ -246,15 +261,15 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
         taskQueue: at.queue,
         args: [input],
         staticSummary: options.title ?? id,
+        typedSearchAttributes: input.attributes.includes("LonghaulState")
+          ? [{ key: stateKey, value: "idle" }]
+          : [],
       });
       ids.add(id);
       if (options.unchecked === true) unchecked.add(id);
       const session = client.session(id);
       if (waitReady) {
-        await vi.waitFor(async () => expect((await session.view()).ready).toBe(true), {
-          timeout: 45_000,
-          interval: 50,
-        });
+        await eventually(async () => expect((await session.view()).ready).toBe(true), 45_000);
       }
       return session;
     },
@@ -271,6 +286,10 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
     },
     handle: (id) => temporal.workflow.getHandle(id),
     history: (id) => temporal.workflow.getHandle(id).fetchHistory(),
+    historyIn: (namespace, id) =>
+      new Client({ connection: temporal.connection, namespace }).workflow
+        .getHandle(id)
+        .fetchHistory(),
     requests: (id) => readRecorded(recordDir, id),
     async witness(session) {
       const log = JSON.parse(JSON.stringify(await lab.entries(session))) as unknown[];
@@ -282,6 +301,10 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       );
       const history = JSON.parse(historyToJSON(await lab.history(session.id))) as HistoryJson;
       expect(compareWithHistory(log, readHistory([history]))).toEqual([]);
+    },
+    async replayOn(path, { id }) {
+      await replay(path, await lab.history(id), id);
+      unchecked.add(id);
     },
     adopt: (id) => void ids.add(id),
   };

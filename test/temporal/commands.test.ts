@@ -1,11 +1,11 @@
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import * as fc from "fast-check";
-import { describe, expect, vi } from "vitest";
-import type { SessionClient } from "../../src/client/session-client.js";
+import { describe, expect } from "vitest";
 import type { LogEntry } from "../../src/contracts/log.js";
 import { commands } from "../../src/contracts/names.js";
 import { test } from "../support/temporal.js";
+import { eventually, untilStreaming } from "../support/until.js";
 
 const bare = { config: { worldTools: false } };
 const texts = { turns: [{ repeat: 100, steps: [{ text: "answer ${turn}" }] }] };
@@ -28,7 +28,7 @@ describe.concurrent("every command is also a signal of the same name", () => {
     expect(request?.system).toBe("Be brief.");
     expect(request?.messages.map((message) => message.id)).toEqual(["context", "prompt"]);
     await handle.signal(commands.send, { id: "steered", mode: "steer", content: "more" });
-    await vi.waitFor(async () => expect((await session.view()).turn.number).toBe(2));
+    await eventually(async () => expect((await session.view()).turn.number).toBe(2));
     await session.waitIdle();
     await lab.witness(session);
     await handle.signal(commands.close, { reason: "enough" });
@@ -64,7 +64,7 @@ describe.concurrent("every command is also a signal of the same name", () => {
       { id: "two", mode: "nonsense", content: "2" },
       { id: "three", mode: "followup", content: "3" },
     ]);
-    await vi.waitFor(async () => expect((await session.view()).turn.number).toBe(1));
+    await eventually(async () => expect((await session.view()).turn.number).toBe(1));
     await session.waitIdle();
     const log = await lab.entries(session);
     expect(shownIds(log)).toEqual(["one", "three"]);
@@ -127,15 +127,14 @@ describe.concurrent("what is malformed never wedges a session", () => {
       );
       // An object without the command's keys asks configure for nothing.
       if (error === undefined && name === commands.configure) continue;
-      expect(error, JSON.stringify(value).slice(0, 80)).toBeInstanceOf(WorkflowUpdateFailedError);
+      const what = JSON.stringify(value).slice(0, 80);
+      expect(error, `${what} is refused`).toBeInstanceOf(WorkflowUpdateFailedError);
       const { cause } = error as WorkflowUpdateFailedError;
       expect(cause).toBeInstanceOf(ApplicationFailure);
       expect((cause as ApplicationFailure).type).toMatch(/^INVALID_(?:INPUT|CONFIG)$/u);
       refused++;
       if (name === commands.send) {
-        expect((await handle.describe()).historyLength, JSON.stringify(value).slice(0, 80)).toBe(
-          before,
-        );
+        expect((await handle.describe()).historyLength, `${what} leaves no trace`).toBe(before);
       }
     }
     expect(refused).toBeGreaterThan(strange.length);
@@ -151,7 +150,9 @@ describe.concurrent("what is malformed never wedges a session", () => {
       strange.length - 2,
     );
     expect(rejected.some((one) => one.command === commands.close)).toBe(true);
-    await expect(handle.executeUpdate("no.such.command")).rejects.toThrow();
+    await expect(handle.executeUpdate("no.such.command")).rejects.toMatchObject({
+      cause: { message: expect.stringContaining("No registered handler") as string },
+    });
     expect((await session.view()).state).toBe("idle");
   });
 
@@ -327,7 +328,7 @@ describe.concurrent("todo lists are written from outside only within the open tu
       turn: 1,
       todos: [{ content: "bad", status: "maybe" }],
     });
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await lab.entries(session)).at(-1)?.type).toBe("todo/rejected"),
     );
     expect((await session.todos())?.map((todo) => todo.content)).toEqual([
@@ -401,9 +402,4 @@ function shownIds(log: readonly LogEntry[]): string[] {
 
 function rejectionsOf(log: readonly LogEntry[]) {
   return log.flatMap((entry) => (entry.type === "session/rejected" ? [entry.data] : []));
-}
-
-/** The model has been asked and its reply is under way. */
-async function untilStreaming(session: SessionClient): Promise<void> {
-  for await (const event of session.watch()) if (event.type === "delta") return;
 }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { commands } from "../../src/contracts/names.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { eventsOf, faultsOf } from "../support/history.js";
 import { seededRandom, type Random } from "../support/seeded.js";
 import { cacheSize, test, type Lab } from "../support/temporal.js";
+import { eventually } from "../support/until.js";
 
 /** A cold worker replays a session on every task. */
 const few = cacheSize === 0;
@@ -185,14 +186,12 @@ async function sendUnanswered(
   );
   for (const answer of answers) answer.catch(() => {});
   for (const updateId of ids) {
-    await vi.waitFor(
-      () =>
-        lab.temporal.workflowService.pollWorkflowExecutionUpdate({
-          namespace: "default",
-          updateRef: { workflowExecution: { workflowId: session.id }, updateId },
-          identity: "test",
-        }),
-      { timeout: 10_000, interval: 50 },
+    await eventually(() =>
+      lab.temporal.workflowService.pollWorkflowExecutionUpdate({
+        namespace: "default",
+        updateRef: { workflowExecution: { workflowId: session.id }, updateId },
+        identity: "test",
+      }),
     );
   }
   return answers;

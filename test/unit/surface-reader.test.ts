@@ -1,0 +1,216 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { SessionSource } from "../../src/activities/session-source.js";
+import { SurfaceReader, type SurfaceRequest } from "../../src/activities/surface-reader.js";
+import type { SurfaceNode } from "../../src/contracts/session.js";
+import { chain, hashNode } from "../../src/domain/surface.js";
+
+const signal = new AbortController().signal;
+
+interface Asked {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A session whose surface can grow and be tampered with; it answers pages of at most `page` nodes. */
+function sessionOf(count: number, page = 100) {
+  const nodes: SurfaceNode[] = [];
+  const asked: Asked[] = [];
+  const headers: number[] = [];
+  let tampered = false;
+  const grow = (more: number): void => {
+    for (let n = 0; n < more; n++) nodes.push(nodeOf(nodes.length, `message ${nodes.length}`));
+  };
+  grow(count);
+  const source: SessionSource = {
+    nodes: (_ref, { from, to }) => {
+      asked.push({ from, to });
+      const slice = nodes.slice(from, Math.min(to, from + page));
+      const shown = tampered ? slice.map((node) => nodeOf(node.seq, "tampered")) : slice;
+      return Promise.resolve({ nodes: shown, length: nodes.length });
+    },
+    entry: (_ref, seq) => {
+      headers.push(seq);
+      return Promise.resolve(
+        seq === 3
+          ? {
+              type: "request/header",
+              seq,
+              time: 0,
+              data: { header: { config: { provider: "p", model: "m" } }, reason: "initial" },
+            }
+          : { type: "turn/start", seq, time: 0, data: { turn: 1 } },
+      );
+    },
+  };
+  const request = (length: number, change: Partial<SurfaceRequest> = {}): SurfaceRequest => ({
+    v: 1,
+    sessionId: "s",
+    runId: "r",
+    base: "",
+    length,
+    digest: nodes.slice(0, length).reduce((sum, node) => chain(sum, hashNode(node)), ""),
+    ...change,
+  });
+  return { source, asked, headers, grow, request, tamper: (on: boolean) => (tampered = on) };
+}
+
+function nodeOf(seq: number, text: string): SurfaceNode {
+  return {
+    seq,
+    message: {
+      id: `m${seq}`,
+      role: "user",
+      content: [{ type: "text", text }],
+      source: { kind: "user" },
+    },
+  };
+}
+
+describe("a surface is read by reference", () => {
+  test("only what is not cached yet is asked for, in as many pages as it takes", async () => {
+    const session = sessionOf(250);
+    const reader = new SurfaceReader(session.source);
+    expect(await reader.messages(session.request(250), signal)).toHaveLength(250);
+    expect(session.asked).toEqual([
+      { from: 0, to: 250 },
+      { from: 100, to: 250 },
+      { from: 200, to: 250 },
+    ]);
+    session.asked.length = 0;
+    session.grow(3);
+    expect(await reader.messages(session.request(253), signal)).toHaveLength(253);
+    expect(session.asked).toEqual([{ from: 250, to: 253 }]);
+    session.asked.length = 0;
+    expect((await reader.messages(session.request(10), signal)).at(-1)?.id).toBe("m9");
+    expect(session.asked).toEqual([]);
+  });
+
+  test("runs and sessions never share what is cached", async () => {
+    const session = sessionOf(5);
+    const reader = new SurfaceReader(session.source);
+    await reader.messages(session.request(5), signal);
+    await reader.messages(session.request(5, { runId: "other" }), signal);
+    await reader.messages(session.request(5, { sessionId: "other" }), signal);
+    expect(session.asked).toHaveLength(3);
+  });
+
+  test("calls at the same time give each the same messages, whole and in order", async () => {
+    const session = sessionOf(40, 7);
+    const reader = new SurfaceReader(session.source);
+    const all = await Promise.all(
+      [40, 12, 40, 25].map((length) => reader.messages(session.request(length), signal)),
+    );
+    expect(all.map((messages) => messages.map((message) => message.id))).toEqual(
+      [40, 12, 40, 25].map((length) => Array.from({ length }, (_, n) => `m${n}`)),
+    );
+  });
+
+  test("calls at the same time count what they share once", async () => {
+    const session = sessionOf(10);
+    const one = JSON.stringify(nodeOf(1, "message 1")).length * 10;
+    const reader = new SurfaceReader(session.source, one * 2.5);
+    const read = (runId: string) => reader.messages(session.request(10, { runId }), signal);
+    await Promise.all([read("a"), read("a"), read("a")]);
+    await read("b");
+    session.asked.length = 0;
+    await read("a");
+    expect(session.asked).toEqual([]);
+  });
+
+  test("any sequence of lengths is answered with exactly that prefix", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.nat(30), { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.integer({ min: 1, max: 3_000 }),
+        async (lengths, page, maxBytes) => {
+          const session = sessionOf(30, page);
+          const reader = new SurfaceReader(session.source, maxBytes);
+          for (const length of lengths) {
+            const messages = await reader.messages(session.request(length), signal);
+            expect(messages.map((message) => message.id)).toEqual(
+              Array.from({ length }, (_, n) => `m${n}`),
+            );
+          }
+        },
+      ),
+    );
+  });
+
+  test("beyond its bound it forgets the surface used longest ago", async () => {
+    const session = sessionOf(10);
+    const one = JSON.stringify(nodeOf(1, "message 1")).length * 10;
+    const reader = new SurfaceReader(session.source, one * 2.5);
+    const read = (runId: string) => reader.messages(session.request(10, { runId }), signal);
+    await read("a");
+    await read("b");
+    await read("a");
+    await read("c");
+    session.asked.length = 0;
+    await read("a");
+    await read("c");
+    expect(session.asked).toEqual([]);
+    await read("b");
+    expect(session.asked).toHaveLength(1);
+  });
+});
+
+describe("[harness/H5] in place of an injected message: what the log does not say is never shown", () => {
+  test("a cached surface that was tampered with is dropped and read again in full", async () => {
+    const session = sessionOf(6);
+    const reader = new SurfaceReader(session.source);
+    session.tamper(true);
+    await expect(reader.messages(session.request(4), signal)).rejects.toMatchObject({
+      code: "SURFACE_MISMATCH",
+    });
+    session.tamper(false);
+    expect(await reader.messages(session.request(4), signal)).toHaveLength(4);
+
+    // What was cached rightly, then continues wrongly: one full read, and the true one wins.
+    session.asked.length = 0;
+    let wrong = true;
+    const flaky = new SurfaceReader({
+      ...session.source,
+      nodes: async (ref, query, abort) => {
+        const page = await session.source.nodes(ref, query, abort);
+        if (!wrong) return page;
+        wrong = false;
+        return { ...page, nodes: page.nodes.map((node) => nodeOf(node.seq, "tampered")) };
+      },
+    });
+    expect(
+      (await flaky.messages(session.request(6), signal)).map((message) => message.id),
+    ).toHaveLength(6);
+    expect(session.asked).toEqual([
+      { from: 0, to: 6 },
+      { from: 0, to: 6 },
+    ]);
+  });
+
+  test("a digest that is not the log's, a surface that is too short and an unknown base are SURFACE_MISMATCH", async () => {
+    const session = sessionOf(4);
+    const reader = new SurfaceReader(session.source);
+    for (const request of [
+      session.request(4, { digest: "0".repeat(64) }),
+      session.request(4, { length: 5 }),
+      session.request(4, { base: "abc" }),
+      session.request(0, { digest: "0".repeat(64) }),
+    ]) {
+      await expect(reader.messages(request, signal)).rejects.toMatchObject({
+        code: "SURFACE_MISMATCH",
+      });
+    }
+    expect(await reader.messages(session.request(4), signal)).toHaveLength(4);
+  });
+
+  test("a header is read once, and an entry that is none is refused", async () => {
+    const session = sessionOf(0);
+    const reader = new SurfaceReader(session.source);
+    const ref = { v: 1 as const, sessionId: "s", runId: "r" };
+    expect(await reader.header(ref, 3, signal)).toEqual({ config: { provider: "p", model: "m" } });
+    expect(await reader.header(ref, 3, signal)).toEqual({ config: { provider: "p", model: "m" } });
+    expect(session.headers).toEqual([3]);
+    await expect(reader.header(ref, 4, signal)).rejects.toMatchObject({ code: "SURFACE_MISMATCH" });
+  });
+});
