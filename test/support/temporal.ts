@@ -261,6 +261,8 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
         taskQueue: at.queue,
         args: [input],
         staticSummary: options.title ?? id,
+        // A cold worker drops a task that comes while it evicts the run; the server gives it again after this long.
+        ...(cacheSize === 0 ? { workflowTaskTimeout: "3s" } : {}),
         typedSearchAttributes: input.attributes.includes("LonghaulState")
           ? [{ key: stateKey, value: "idle" }]
           : [],

@@ -2,7 +2,7 @@ import { vi } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 
 /** Waits until `check` passes; the last failure is the test's. */
-export function eventually<T>(check: () => T | Promise<T>, timeout = 20_000): Promise<T> {
+export function eventually<T>(check: () => T | Promise<T>, timeout = 40_000): Promise<T> {
   return vi.waitFor(check, { timeout, interval: 50 });
 }
 

@@ -1,0 +1,366 @@
+import type { WorkflowHandle } from "@temporalio/client";
+import type { SessionClient } from "../../src/client/session-client.js";
+import type { SessionConfig, SessionLimits } from "../../src/contracts/config.js";
+import type { LogEntry } from "../../src/contracts/log.js";
+import { commands } from "../../src/contracts/names.js";
+import type { ScenarioInput } from "../support/scenario-input.js";
+import type { Gated } from "../support/gated-tool.js";
+
+/** What a behaviour is recorded with: a queue, a host and a workspace of its own. */
+export interface Site {
+  /** Bodies wait until they are released; `overlap` may run side by side. */
+  readonly alone: Gated;
+  readonly overlap: Gated;
+  /** Starts a worker; both roles, unless told otherwise. */
+  start(roles?: readonly ("session" | "host")[]): Promise<void>;
+  stop(): Promise<void>;
+  /** A host worker in a process of its own, to be killed. */
+  startKillableHost(): Promise<{ kill(): Promise<void> }>;
+  open(scenario: ScenarioInput, options?: OpenOptions): Promise<Opened>;
+  until(check: () => boolean | Promise<boolean>): Promise<void>;
+  /** Is there a file of this name in the workspace? */
+  wrote(name: string): Promise<boolean>;
+}
+
+export interface OpenOptions {
+  readonly config?: Partial<SessionConfig>;
+  readonly limits?: Partial<SessionLimits>;
+}
+
+export interface Opened {
+  readonly session: SessionClient;
+  readonly handle: WorkflowHandle;
+  /** Sends a prompt and waits until the session is idle. */
+  readonly play: (text: string) => Promise<void>;
+  readonly last: () => Promise<LogEntry["type"] | undefined>;
+}
+
+const bare = { config: { worldTools: false } };
+const bash = (command: string) => ({ tool: "bash", args: { command, description: "Try" } });
+const todo = (content: string) => ({
+  tool: "todo_write",
+  args: { todos: [{ content, status: "in_progress" }] },
+});
+const long = { text: "word ".repeat(1_000), chunk: 5, delayMs: 20 };
+const answers = { turns: [{ repeat: 20, steps: [{ text: "answer ${turn}" }] }] };
+
+/** What is recorded of each release, by the name of its history. */
+export const behaviours: { readonly [name: string]: (site: Site) => Promise<void> } = {
+  async "text-turn"(site) {
+    await site.start();
+    const { play, session } = await site.open(answers);
+    await play("hello");
+    await play("and again");
+    await session.close();
+  },
+  async todo(site) {
+    await site.start();
+    const { play, session } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              { calls: [todo("a")] },
+              { calls: [todo("b"), { tool: "todo_write", args: {} }] },
+              { text: "done" },
+            ],
+          },
+        ],
+      },
+      bare,
+    );
+    await play("plan");
+    await session.close();
+  },
+  async bash(site) {
+    await site.start();
+    const { play, session } = await site.open({
+      turns: [
+        {
+          steps: [
+            { text: "Let me see.", calls: [bash("echo hi > file; cat file"), bash("exit 3")] },
+            { text: "done" },
+          ],
+        },
+      ],
+    });
+    await play("run it");
+    await session.close();
+  },
+  async "parallel-tools"(site) {
+    await site.start();
+    const { play, session } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              {
+                calls: [
+                  ...["a", "b", "c"].map((n) => ({ tool: "overlap", args: { n } })),
+                  { tool: "alone", args: { n: "x" } },
+                  { tool: "unheard_of" },
+                ],
+              },
+              { text: "done" },
+            ],
+          },
+        ],
+      },
+      { limits: { maxParallelToolCalls: 2 } },
+    );
+    const playing = play("all at once");
+    // The later of the two ends first.
+    await site.until(() => site.overlap.running(session.id).length === 2);
+    for (const n of ["b", "c", "a"]) {
+      await site.until(() => site.overlap.running(session.id).includes(n));
+      site.overlap.release(session.id, n);
+    }
+    await site.until(() => site.alone.running(session.id).length === 1);
+    site.alone.release(session.id, "x");
+    await playing;
+    await session.close();
+  },
+  async retry(site) {
+    await site.start();
+    const { play, session } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              {
+                text: "at last",
+                failures: [
+                  { code: "SERVER", retryAfterMs: 5 },
+                  { code: "RATE_LIMIT", retryAfterMs: 5 },
+                ],
+              },
+            ],
+          },
+          { steps: [{ text: "never", failures: [{ code: "AUTH" }] }] },
+        ],
+      },
+      bare,
+    );
+    await play("try");
+    await play("fail");
+    await session.close();
+  },
+  async "cancel-mid-stream"(site) {
+    await site.start();
+    const { session, play } = await site.open(
+      { turns: [{ steps: [long] }, { steps: [{ text: "ok" }] }] },
+      bare,
+    );
+    await session.followup("talk");
+    await streaming(session);
+    await session.cancel();
+    await session.waitIdle();
+    await play("again");
+    await session.close();
+  },
+  async "cancel-during-tools"(site) {
+    await site.start();
+    const { session } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              { calls: [...["a", "b", "c", "d"].map((n) => ({ tool: "overlap", args: { n } }))] },
+              { text: "never" },
+            ],
+          },
+        ],
+      },
+      { limits: { maxParallelToolCalls: 2 } },
+    );
+    await session.followup("go");
+    await site.until(() => site.overlap.running(session.id).length === 2);
+    await session.followup("queued", { id: "queued" });
+    await session.interrupt();
+    await session.waitIdle();
+    await session.close();
+  },
+  async "cancel-during-back-off"(site) {
+    await site.start();
+    const { session, last } = await site.open(
+      {
+        turns: [
+          { steps: [{ text: "never", failures: [{ code: "SERVER", retryAfterMs: 600_000 }] }] },
+        ],
+      },
+      { ...bare, limits: { retryCapMs: 600_000 } },
+    );
+    await session.followup("go");
+    await site.until(async () => (await last()) === "llm/retry");
+    await session.cancel();
+    await session.waitIdle();
+    await session.close();
+  },
+  async steer(site) {
+    await site.start();
+    const { session } = await site.open({
+      turns: [{ steps: [{ calls: [{ tool: "alone", args: { n: "1" } }] }, { text: "done" }] }],
+    });
+    await session.followup("go");
+    await site.until(() => site.alone.running(session.id).length === 1);
+    await session.steer("this too");
+    await session.followup("later");
+    site.alone.release(session.id, "1");
+    await session.waitIdle();
+    await session.close();
+  },
+  async inject(site) {
+    await site.start();
+    const { session, play } = await site.open(answers, bare);
+    await session.inject("it rains");
+    await play("hello");
+    await session.inject("it snows");
+    await play("hello again");
+    await session.close();
+  },
+  async closing(site) {
+    await site.start();
+    const { session } = await site.open({
+      turns: [{ steps: [{ calls: [{ tool: "alone", args: { n: "1" } }] }] }],
+    });
+    await session.followup("go");
+    await site.until(() => site.alone.running(session.id).length === 1);
+    await session.close({ reason: "in the middle of a tool" });
+  },
+  async "cancelled-through-temporal"(site) {
+    await site.start();
+    const { session, handle } = await site.open({ turns: [{ steps: [long] }] }, bare);
+    await session.followup("talk");
+    await streaming(session);
+    await handle.cancel();
+    await handle.result();
+  },
+  async configure(site) {
+    await site.start();
+    const { session, play } = await site.open(answers);
+    await play("hello");
+    await session.configure({
+      config: { system: "Be brief.", deny: ["bash"] },
+      refreshTools: true,
+    });
+    await play("hello again");
+    await session.close();
+  },
+  async "refused-signals"(site) {
+    await site.start();
+    const { session, handle, play } = await site.open(answers, bare);
+    await handle.signal(commands.send, { id: "m", mode: "loud", content: "x" });
+    await handle.signal(commands.send, [
+      { id: "one", mode: "inject", content: "1" },
+      { id: "one", mode: "inject", content: "2" },
+    ]);
+    await handle.signal(commands.todoWrite, { opId: "late", turn: 1, todos: [] });
+    await handle.executeUpdate(commands.close, { args: [{ reason: 5 }] }).catch(() => {});
+    await handle.client.workflowService.signalWorkflowExecution({
+      namespace: "default",
+      workflowExecution: { workflowId: session.id },
+      signalName: commands.close,
+      input: {
+        payloads: [
+          { metadata: { encoding: Buffer.from("json/plain") }, data: Buffer.from("{no json") },
+        ],
+      },
+    });
+    await play("still there?");
+    await session.close();
+  },
+  async "cold-host"(site) {
+    await site.start(["session"]);
+    const { session, play } = await site.open({
+      turns: [
+        { steps: [{ text: "no tools" }] },
+        { steps: [{ calls: [bash("echo hi")] }, { text: "tools" }] },
+      ],
+    });
+    await play("hello");
+    await site.start(["host"]);
+    await site.until(async () => (await session.view()).state === "idle");
+    await play("hello again");
+    await session.close();
+  },
+  async "tool-not-started"(site) {
+    await site.start(["session"]);
+    const host = await site.startKillableHost();
+    const { session, play } = await site.open({
+      turns: [{ steps: [{ calls: [bash("echo hi")] }, { text: "went on" }] }],
+    });
+    await host.kill();
+    await play("run it");
+    await session.close();
+  },
+  async "arguments-by-reference"(site) {
+    await site.start();
+    const { session, play } = await site.open({
+      turns: [
+        {
+          steps: [
+            {
+              calls: [
+                { tool: "write", args: { path: "big.txt", content: "é{{bytes:8000}}" } },
+                bash("wc -c big.txt"),
+              ],
+            },
+            { text: "done" },
+          ],
+        },
+      ],
+    });
+    await play("write it");
+    await session.close();
+  },
+  async "tool-outcome-unknown"(site) {
+    await site.start(["session"]);
+    const host = await site.startKillableHost();
+    const { session } = await site.open({
+      turns: [{ steps: [{ calls: [bash("touch begun; sleep 600")] }, { text: "went on" }] }],
+    });
+    await session.followup("run it");
+    await site.until(() => site.wrote("begun"));
+    await host.kill();
+    await session.waitIdle();
+    await session.close();
+  },
+  async "updates-while-no-worker"(site) {
+    await site.start();
+    const { session, handle } = await site.open(answers, bare);
+    for (const batch of [
+      ["a", "b"],
+      ["c", "d"],
+    ]) {
+      await site.stop();
+      const sent = batch.map((id) =>
+        handle.executeUpdate(commands.send, {
+          updateId: id,
+          args: [{ id, mode: "followup", content: id }],
+        }),
+      );
+      for (const id of batch) {
+        await site.until(() =>
+          handle.client.workflowService
+            .pollWorkflowExecutionUpdate({
+              namespace: "default",
+              updateRef: { workflowExecution: { workflowId: session.id }, updateId: id },
+              identity: "recorder",
+            })
+            .then(
+              () => true,
+              () => false,
+            ),
+        );
+      }
+      await site.start();
+      await Promise.all(sent);
+      await session.waitIdle();
+    }
+    await session.close();
+  },
+};
+
+async function streaming(session: SessionClient): Promise<void> {
+  for await (const event of session.watch()) if (event.type === "delta") return;
+}

@@ -1,0 +1,210 @@
+/**
+ * Records one history per behaviour into histories/<version>/ (`npm run record-histories`, before each release).
+ * A history that is there is kept, for it pins what was released; `--again` records it anew, names record only those.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Client, Connection } from "@temporalio/client";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { TestWorkflowEnvironment } from "@temporalio/testing";
+import { DefaultLogger, Runtime } from "@temporalio/worker";
+import { LonghaulClient } from "../../src/client/index.js";
+import { defaultLimits } from "../../src/contracts/config.js";
+import type { LogEntry } from "../../src/contracts/log.js";
+import { searchAttributes, type SearchAttributeName } from "../../src/contracts/names.js";
+import type { SessionInput } from "../../src/contracts/session.js";
+import type { Store } from "../../src/contracts/store.js";
+import { findBinary } from "../../src/server/find-binary.js";
+import { openDirectoryStore } from "../../src/store/directory.js";
+import { startWorker, type RunningWorker } from "../../src/worker/index.js";
+import { gatedTool } from "../support/gated-tool.js";
+import { behaviours, type Site } from "./behaviours.js";
+import { scrubHistory } from "./scrub.js";
+
+const project = fileURLToPath(new URL("../..", import.meta.url));
+/** Its paths stand in the histories. */
+const root = "/var/tmp/longhaul-record";
+const atOnce = 4;
+
+const { version } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
+  version: string;
+};
+const folder = fileURLToPath(new URL(`./histories/${version}`, import.meta.url));
+const names = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
+const again = process.argv.includes("--again");
+
+execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: project, stdio: "inherit" });
+const bundle = join(project, "dist/workflow-bundle.js");
+Runtime.install({ logger: new DefaultLogger("ERROR"), shutdownSignals: [] });
+const { path } = await findBinary({ env: process.env, report: (line) => console.error(line) });
+const env = await TestWorkflowEnvironment.createLocal({
+  server: {
+    executable: { type: "existing-path", path },
+    log: { format: "pretty", level: "error" },
+    extraArgs: Object.entries(searchAttributes).flatMap(([name, type]) => [
+      "--search-attribute",
+      `${name}=${type}`,
+    ]),
+  },
+});
+try {
+  await rm(root, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  const store = await openDirectoryStore(join(root, "store"));
+  const left = Object.keys(behaviours).filter(
+    (name) =>
+      (names.length === 0 || names.includes(name)) &&
+      (again || !existsSync(join(folder, `${name}.json`))),
+  );
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let name = left.shift(); name !== undefined; name = left.shift())
+        await record(name, env.address, store);
+    }),
+  );
+} finally {
+  await env.teardown();
+  await rm(root, { recursive: true, force: true });
+}
+
+async function record(name: string, address: string, store: Store): Promise<void> {
+  const opened = await openSite(name, address, store);
+  try {
+    await behaviours[name]?.(opened.site);
+    const history = historyToJSON(
+      await opened.temporal.workflow.getHandle(opened.id).fetchHistory(),
+    );
+    await writeFile(join(folder, `${name}.json`), scrubHistory(history, project));
+    console.log(`recorded ${name}`);
+  } finally {
+    await opened.dispose();
+  }
+}
+
+async function openSite(name: string, address: string, store: Store) {
+  const cwd = join(root, name);
+  const home = join(root, "homes", name);
+  for (const path of [cwd, home, join(root, "scenarios")]) await mkdir(path, { recursive: true });
+  const connection = await Connection.connect({ address });
+  const temporal = new Client({ connection, identity: "recorder" });
+  const client = await LonghaulClient.connect({ connection: { address }, store });
+  const workers: RunningWorker[] = [];
+  const kills: (() => Promise<void>)[] = [];
+  const alone = gatedTool("alone");
+  const overlap = gatedTool("overlap", { parallel: true });
+  const id = `recorded-${name}`;
+  const hostId = `host-${name}`;
+  const sessionQueue = `longhaul-${name}`;
+  const until: Site["until"] = async (check) => {
+    for (const end = Date.now() + 90_000; !(await check()); await delay(50)) {
+      if (Date.now() > end) throw new Error(`${name}: waited 90 s in vain`);
+    }
+  };
+
+  const site: Site = {
+    alone,
+    overlap,
+    until,
+    async start(roles = ["session", "host"]) {
+      workers.push(
+        await startWorker({
+          connection: { address },
+          home,
+          store,
+          hostId,
+          sessionQueue,
+          roles,
+          tools: [alone.tool, overlap.tool],
+          workflowBundlePath: bundle,
+          shutdownGraceMs: 200,
+        }),
+      );
+    },
+    async stop() {
+      for (const worker of workers.splice(0)) await worker.stop();
+    },
+    async startKillableHost() {
+      const settings = JSON.stringify({
+        address,
+        home,
+        hostId,
+        store: join(root, "store"),
+        bundle,
+      });
+      const script = fileURLToPath(new URL("./host-worker.ts", import.meta.url));
+      const child = spawn(process.execPath, ["--import", "tsx", script, settings], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const gone = once(child, "exit");
+      const kill = async (): Promise<void> => {
+        child.kill("SIGKILL");
+        await gone;
+      };
+      kills.push(kill);
+      await once(child.stdout, "data");
+      return { kill };
+    },
+    async open(scenario, { config, limits } = {}) {
+      const model = join(root, "scenarios", `${name}.yaml`);
+      await writeFile(model, JSON.stringify({ name, ...scenario }));
+      const input: SessionInput = {
+        v: 1,
+        host: hostId,
+        attributes: Object.keys(searchAttributes) as SearchAttributeName[],
+        config: {
+          request: { provider: "scripted", model },
+          allowParallelInProgress: false,
+          worldTools: true,
+          cwd,
+          outsideWorkspace: false,
+          deny: [],
+          ask: [],
+          ...config,
+          limits: { ...defaultLimits, ...limits },
+        },
+      };
+      const handle = await temporal.workflow.start("session", {
+        workflowId: id,
+        taskQueue: sessionQueue,
+        args: [input],
+        staticSummary: id,
+      });
+      const session = client.session(id);
+      await until(async () => (await session.view()).ready);
+      return {
+        session,
+        handle,
+        async play(text) {
+          await session.followup(text);
+          await session.waitIdle();
+        },
+        async last() {
+          let type: LogEntry["type"] | undefined;
+          for await (const entry of session.log()) type = entry.type;
+          return type;
+        },
+      };
+    },
+    wrote: (file) =>
+      stat(join(cwd, file)).then(
+        () => true,
+        () => false,
+      ),
+  };
+  return {
+    id,
+    site,
+    temporal,
+    async dispose() {
+      for (const kill of kills) await kill();
+      await site.stop();
+      await client.close();
+      await connection.close();
+    },
+  };
+}
