@@ -96,6 +96,10 @@ describe("aborts", () => {
         }),
       });
       expect(userTexts(session)).toEqual(["m1", "after"]);
+      const inserts = entriesOf(session, "agent/inbox/spliced").filter(
+        ({ data }) => data.inserted.length > 0,
+      );
+      expect(inserts.at(-1)?.data.target).toBe("next-turn");
       expect(endsOf(session).map(({ kind }) => kind)).toEqual(["aborted", "completed"]);
     }
   });

@@ -97,6 +97,25 @@ describe("pages", () => {
     expect(logPage(session, { after: 1, limit: 100 }).entries).toHaveLength(5);
   });
 
+  test("count what joins and surrounds the items too", () => {
+    const many = filled(Array.from({ length: 2_500 }, () => ["a", 1] as const));
+    const page = logPage(many, { after: -1, limit: 5_000 });
+    expect(page.entries.length).toBeLessThan(2_500);
+    expect(bytesOf(page)).toBeLessThanOrEqual(pageBytes);
+    const counts = new Set<number>();
+    for (let less = 0; less < 700; less += 7) {
+      const session = filled([
+        ["a", 130_000],
+        ["a", pageBytes - 130_000 - less],
+      ]);
+      const nodes = surfacePage(session, { from: 0, to: 2 });
+      if (!("nodes" in nodes)) throw new Error(nodes.message);
+      counts.add(nodes.nodes.length);
+      expect(nodes.nodes.length === 1 || bytesOf(nodes) <= pageBytes).toBe(true);
+    }
+    expect(counts).toEqual(new Set([1, 2]));
+  });
+
   test("past the end are empty, and a query that leaves something out means all", () => {
     const session = filled([["a", 1]]);
     const { lastSeq } = session.log;
