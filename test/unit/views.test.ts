@@ -157,7 +157,18 @@ test("UTF-8 lengths are those of an encoder, lone surrogates as the replacement 
     ),
     { numRuns: 1_000 },
   );
-  for (const text of ["a\ud800", "\udc00\ud800", "\ud83d\ude00", "\ud83d\ud83d\ude00", "é€"]) {
+  for (const text of [
+    "a\ud800",
+    "\udc00\ud800",
+    "\ud83d\ude00",
+    "\ud83d\ud83d\ude00",
+    "é€",
+    "\u007f",
+    "\u0080",
+    "\u07ff",
+    "\u0800",
+    "\uffff",
+  ]) {
     expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
   }
 });
