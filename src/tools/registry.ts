@@ -42,7 +42,7 @@ export function createToolRegistry(tools: readonly ToolDefinition[]): ToolRegist
   const byName = new Map<string, ToolDefinition>();
   for (const tool of tools) {
     const { name } = tool.row;
-    if (/^(?:todo_write$|job_|schedule_)/.test(name)) {
+    if (isReservedName(name)) {
       throw new LonghaulError(
         "INVALID_CONFIG",
         `tool name ${name} is reserved for the session's own tools; choose another`,
@@ -79,6 +79,11 @@ export function createToolRegistry(tools: readonly ToolDefinition[]): ToolRegist
       return await runClaimed(tool, prepared.execute, call, ports);
     },
   };
+}
+
+/** Is this the name of a tool that the session answers itself, now or later? */
+export function isReservedName(name: string): boolean {
+  return /^(?:todo_write$|job_|schedule_)/.test(name);
 }
 
 type Body = (context: ToolContext) => unknown;

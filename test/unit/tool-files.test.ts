@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   chmod,
   mkdir,
@@ -12,7 +13,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { openBench, textOf, exists } from "./process-fixtures.js";
+import { brokenStore, openBench, textOf, exists } from "./process-fixtures.js";
 
 describe("read", () => {
   it("returns a text file as it is", async () => {
@@ -105,6 +106,95 @@ describe("read", () => {
     expect(textOf(await bench.call("read", { path: "closed" }))).toBe(
       "Error: cannot read closed: no permission",
     );
+  });
+});
+
+describe("read of an image", () => {
+  /** Heads of real files, with the size in them. */
+  const images = {
+    "a.png": ["image/png", "89504e470d0a1a0a0000000d4948445200000003000000020802000000"],
+    "a.jpg": [
+      "image/jpeg",
+      "ffd8ffe000104a46494600010100000100010000ffc0001108000200030301220002110103110100",
+    ],
+    "a.gif": ["image/gif", "47494638396103000200800000000000ffffff2c0000"],
+    "lossy.webp": [
+      "image/webp",
+      "524946462400000057454250565038201800000030010 09d012a0300020002003425a400".replace(" ", ""),
+    ],
+    "lossless.webp": [
+      "image/webp",
+      "524946461a000000574542505650384c0d0000002f02400000000000000000000000",
+    ],
+    "extended.webp": [
+      "image/webp",
+      "524946461600000057454250565038580a000000100000000200000100000000",
+    ],
+  } as const;
+
+  it("gives a line for those who cannot see and the picture by reference, known by its content", async () => {
+    const bench = await openBench();
+    for (const [name, [mediaType, hex]] of Object.entries(images)) {
+      const bytes = Buffer.from(hex, "hex");
+      // The name does not tell.
+      await writeFile(join(bench.cwd, `${name}.txt`), bytes);
+      const outcome = await bench.call("read", { path: `${name}.txt` }, { claim: `1.1.${name}` });
+      const digest = createHash("sha256").update(bytes).digest("hex");
+      const stream = `spill/1.1.${name}.image.${digest.slice(0, 12)}`;
+      expect(outcome).toEqual({
+        content: [
+          {
+            type: "text",
+            text: `[image ${name}.txt: ${mediaType}, 3x2, ${bytes.length} bytes; a model that cannot see gets only this line]`,
+          },
+        ],
+        images: [{ mediaType, stream, bytes: bytes.length, digest }],
+        isError: false,
+        meta: { mediaType, width: 3, height: 2, bytes: bytes.length },
+      });
+      const stored = await bench.store.read("session-1", stream, 0, 10_000);
+      expect(Buffer.from(stored).equals(bytes)).toBe(true);
+      expect(JSON.parse(JSON.stringify(outcome))).toEqual(outcome);
+    }
+  });
+
+  it("may run again though the file has changed", async () => {
+    const bench = await openBench();
+    const digests = new Set<string | undefined>();
+    for (const end of ["00", "00", "01"]) {
+      await writeFile(join(bench.cwd, "a"), Buffer.from(images["a.png"][1] + end, "hex"));
+      const outcome = await bench.call("read", { path: "a" }, { claim: "1.1.again" });
+      digests.add(outcome.images?.[0]?.digest);
+    }
+    expect([digests.size, digests.has(undefined)]).toEqual([2, false]);
+  });
+
+  it("refuses one that is too large or cannot be kept, and takes a broken one for what it is", async () => {
+    const bench = await openBench();
+    const png = Buffer.from(images["a.png"][1], "hex");
+    await writeFile(join(bench.cwd, "big"), Buffer.concat([png, Buffer.alloc(3_750_000)]));
+    await writeFile(join(bench.cwd, "a"), png);
+    expect(textOf(await bench.call("read", { path: "big" }))).toBe(
+      `Error: big is an image of ${3_750_000 + png.length} bytes, more than 3750000; make a smaller one with bash and read that`,
+    );
+    const lost = await bench.call("read", { path: "a" }, { store: brokenStore(bench.store) });
+    expect([lost.error?.code, textOf(lost)]).toEqual([
+      "TOOL_FAILED",
+      "Error: cannot show the image a: the store did not take it: the disk is on fire",
+    ]);
+    for (const [name, hex] of Object.entries({
+      cut: "89504e470d0a1a0a00",
+      jpeg: "ffd8ffe0ffff00",
+      frames: "ffd8ff000000000000000000",
+      riff: "524946462400000057454250",
+    })) {
+      await writeFile(join(bench.cwd, name), Buffer.from(`${hex}00`, "hex"));
+      expect(textOf(await bench.call("read", { path: name }))).toMatch(
+        / is a binary file of \d+ bytes/,
+      );
+    }
+    await writeFile(join(bench.cwd, "gif"), "GIF89a is a format");
+    expect((await bench.call("read", { path: "gif" })).images).toHaveLength(1);
   });
 });
 

@@ -279,6 +279,51 @@ describe("a tool call", () => {
     expect(textOf(exact)).toBe(text);
   });
 
+  it("keeps whole lines of a long text and says which are left out", async () => {
+    const lines = Array.from({ length: 500 }, (_, index) => `line ${index + 1}`);
+    const bench = await openBench([body(() => lines.join("\n"))]);
+    const shown = textOf(await bench.call("probe", {}, { maxInlineBytes: 1_000 }));
+    expect(Buffer.byteLength(shown)).toBeLessThanOrEqual(1_000);
+    const parts =
+      /^([^]*)\n\n\[\d+ bytes, lines (\d+)-(\d+) of 500 are left out; full text: .+\]\n\n([^]*)$/.exec(
+        shown,
+      );
+    const [, head = "", from, to, tail = ""] = parts ?? [];
+    expect(head.split("\n")).toEqual(lines.slice(0, Number(from) - 1));
+    expect(tail.split("\n")).toEqual(lines.slice(Number(to)));
+    expect(head.length).toBeGreaterThan(300);
+    expect(tail.length).toBeGreaterThan(300);
+  });
+
+  it("keeps the whole text under another name when a second run found other text", async () => {
+    const texts = ["a".repeat(2_000), "a".repeat(2_000), "b".repeat(2_000)];
+    const bench = await openBench([body(() => texts.shift(), { idempotent: true })]);
+    const run = async () =>
+      textOf(await bench.call("probe", {}, { claim: "1.1.again", maxInlineBytes: 500 }));
+    const [first, same, other] = [await run(), await run(), await run()];
+    expect(same).toBe(first);
+    expect(other).not.toBe(first);
+    const streams = await bench.store.list("session-1", "spill/1.1.again");
+    expect(streams.map(({ bytes }) => bytes)).toEqual([2_000, 2_000]);
+    for (const { stream } of streams)
+      expect(first + other).toContain(bench.store.locator("session-1", stream));
+  });
+
+  it("refuses a reference to a picture that is none", async () => {
+    const image = { mediaType: "image/png", stream: "spill/x", bytes: 1, digest: "0".repeat(64) };
+    const values = [
+      [image],
+      [{ ...image, digest: "x" }],
+      [{ ...image, mediaType: "image/bmp" }],
+      Array.from({ length: 17 }, () => image),
+    ];
+    const codes = [];
+    const bench = await openBench([body(() => ({ text: "x", images: values[codes.length] }))]);
+    while (codes.length < values.length) codes.push((await bench.call("probe", {})).error?.code);
+    const bad = "INVALID_TOOL_OUTPUT";
+    expect(codes).toEqual([undefined, bad, bad, bad]);
+  });
+
   it("bounds a long error text in the same way", async () => {
     const bench = await openBench([body(() => Promise.reject(new Error("x".repeat(60_000))))]);
     const outcome = await bench.call("probe", {});
