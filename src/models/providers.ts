@@ -1,7 +1,7 @@
 import { LonghaulError, type ErrorCode } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import { createAiSdkProvider } from "./ai-sdk.js";
-import type { SilenceLimits } from "./call-watch.js";
+import { longestSilenceMs, type SilenceLimits } from "./call-watch.js";
 import { knownModels, modelFacts, type ModelFacts } from "./known-models.js";
 import { nearestFirst } from "./nearest.js";
 import {
@@ -92,8 +92,8 @@ function open(
     provider: name,
     dialect: kind.dialect,
     silence: {
-      ...(firstTokenMs !== undefined && { firstTokenMs }),
-      ...(idleMs !== undefined && { idleMs }),
+      ...(firstTokenMs !== undefined && { firstTokenMs: Math.min(firstTokenMs, longestSilenceMs) }),
+      ...(idleMs !== undefined && { idleMs: Math.min(idleMs, longestSilenceMs) }),
     },
     failures: () => ({
       secrets: key.value === undefined ? [] : [key.value],
