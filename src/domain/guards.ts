@@ -15,6 +15,8 @@ import { checkTodoPolicy } from "./todo.js";
 export const maxMessageBytes = 262_144;
 
 const maxIdCharacters = 200;
+/** Of notices and reminders (design §2): a sender's id must not bar one. */
+const ownPrefixes = ["job/", "schedule/"];
 const modes: readonly SendMode[] = ["followup", "steer", "inject"];
 
 type Parsed<T> = { readonly ok: true; readonly value: T } | Refusal;
@@ -24,6 +26,13 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
   const { id, mode, content } = fieldsOf(input);
   if (typeof id !== "string" || id === "" || id.length > maxIdCharacters) {
     return invalid("session.send", `an \`id\` of 1 to ${maxIdCharacters} characters`, id);
+  }
+  const reserved = ownPrefixes.find((prefix) => id.startsWith(prefix));
+  if (reserved !== undefined) {
+    return refuse(
+      "INVALID_INPUT",
+      `session.send: message ids that begin with ${JSON.stringify(reserved)} are the session's own; send this one under another id`,
+    );
   }
   const known = modes.find((one) => one === mode);
   if (known === undefined)

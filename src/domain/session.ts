@@ -134,7 +134,7 @@ export class Session {
     const { closed, turn, place } = this.#folds;
     if (closed) return "closed";
     if (this.fault !== undefined) return "faulted";
-    if (turn.open) return "running";
+    if (turn.open || this.shouldRun()) return "running";
     if (!place.live) return "cold";
     return "idle";
   }

@@ -1,3 +1,4 @@
+import type { Message } from "../contracts/content.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import type {
@@ -10,6 +11,7 @@ import type {
   SurfaceQuery,
 } from "../contracts/session.js";
 import type { Session } from "./session.js";
+import { deriveMessages } from "./surface.js";
 import { describeValue, utf8Bytes } from "./guards.js";
 
 /** Largest page of a query, UTF-8 bytes of JSON (design D2). */
@@ -87,6 +89,17 @@ function takePage<T>(items: readonly T[], from: number, limit: number): readonly
     page.push(item);
   }
   return page;
+}
+
+/** The newest messages the model sees, as many as fit a page: for a person in Temporal UI. */
+export function newestMessages(session: Session): readonly Message[] {
+  const { nodes } = session.log.surface;
+  let from = nodes.length;
+  for (let bytes = envelopeBytes; from > 0; from--) {
+    bytes += utf8Bytes(JSON.stringify(nodes[from - 1])) + 1;
+    if (bytes > pageBytes) break;
+  }
+  return deriveMessages(nodes.slice(Math.min(from, Math.max(0, nodes.length - 1))));
 }
 
 /** The `todos` key is there exactly when the tool is in the table (spec/todo §4). */

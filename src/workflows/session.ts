@@ -26,9 +26,8 @@ import {
 import type { SessionPolicy } from "../domain/policy.js";
 import { Session } from "../domain/session.js";
 import { sessionInputProblem } from "../domain/session-input.js";
-import { deriveMessages } from "../domain/surface.js";
 import { runTurn } from "../domain/turn.js";
-import { logPage, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
+import { logPage, newestMessages, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
 import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
 import { awaitHost, openTable } from "./tool-table.js";
@@ -51,7 +50,8 @@ export interface SessionResult {
 export function createSession(
   policy: SessionPolicy,
 ): (input: SessionInput) => Promise<SessionResult> {
-  return async (input) => {
+  // Not async: each promise that is pending while a session idles costs the worker 2 KB of stack (bench:memory).
+  return (input) => {
     const problem = sessionInputProblem(input);
     if (problem !== undefined) throw failure(refuse("INVALID_INPUT", problem));
     const session = openLog(input);
@@ -78,7 +78,7 @@ async function run(
     : standing.run(() => awaitHost(session)).catch(ignoreCancellation);
   while (session.closing === undefined) {
     await condition(allHandlersFinished);
-    console.publish(session.shouldRun() ? "running" : session.state());
+    console.publish(session.state());
     if (session.shouldRun())
       await drive(session, runTurn(session, policy, Math.random), console.show);
     else
@@ -158,9 +158,7 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
   setHandler(defineQuery(queries.log), (query?: LogQuery) =>
     logPage(session, query ?? { after: -1, limit: 1_000 }),
   );
-  setHandler(defineQuery(queries.messages), () =>
-    deriveMessages(session.log.surface.nodes.slice(-50)),
-  );
+  setHandler(defineQuery(queries.messages), () => newestMessages(session));
   setHandler(defineQuery(queries.surface), (query?: SurfaceQuery) =>
     surfacePage(session, query ?? { from: 0, to: session.log.surface.length }),
   );

@@ -17,7 +17,6 @@ export async function openTable(session: Session, given: string | undefined): Pr
     askShared(request),
     worldTools ? askHost(given) : undefined,
   ]);
-  if (shared !== undefined) session.routes = [...session.routes, shared.route];
   if (!worldTools) {
     logTable(session, shared, undefined);
     return;
@@ -74,6 +73,7 @@ function logTable(
   host: HostAnswer | undefined,
 ): void {
   const { place } = session.folds;
+  if (shared !== undefined) keepRoute(session, shared.route);
   const kept = (where: ToolRow["where"]): readonly ToolRow[] =>
     place.tools.filter((row) => row.where === where);
   const rows = [
@@ -85,6 +85,14 @@ function logTable(
   const tools = rows.filter((row) => !taken.has(row.name) && taken.add(row.name));
   const jobKinds = [...new Set([...(shared?.jobKinds ?? []), ...(host?.jobKinds ?? [])])];
   session.record({ type: "session/tools", data: { epoch: place.epoch, tools, jobKinds } });
+}
+
+/** What was last said of a route counts. */
+function keepRoute(session: Session, route: ModelRoute): void {
+  const others = session.routes.filter(
+    ({ provider, model }) => provider !== route.provider || model !== route.model,
+  );
+  session.routes = [...others, route];
 }
 
 async function askShared(request: RequestConfig): Promise<SharedAnswer | undefined> {

@@ -6,7 +6,7 @@ import { cancelAll } from "../../src/domain/commands.js";
 import { currentDetails, oneLine } from "../../src/domain/details.js";
 import { utf8Bytes } from "../../src/domain/guards.js";
 import type { Session } from "../../src/domain/session.js";
-import { logPage, pageBytes, surfacePage, viewOf } from "../../src/domain/views.js";
+import { logPage, newestMessages, pageBytes, surfacePage, viewOf } from "../../src/domain/views.js";
 import { failure, once, openSession, run, send, waitingFor } from "../support/session-script.js";
 
 function said(text: string): NewEntry {
@@ -173,6 +173,21 @@ test("UTF-8 lengths are those of an encoder, lone surrogates as the replacement 
   }
 });
 
+describe("the newest messages", () => {
+  test("are the end of the transcript, at most a page, but at least the last one", () => {
+    fc.assert(
+      fc.property(sizes, (parts) => {
+        const session = filled(parts);
+        const all = session.log.surface.nodes.map((node) => node.message);
+        const shown = newestMessages(session);
+        expect(shown).toEqual(all.slice(all.length - shown.length));
+        expect(shown.length).toBeGreaterThanOrEqual(Math.min(1, all.length));
+        if (shown.length > 1) expect(bytesOf(shown)).toBeLessThanOrEqual(pageBytes);
+      }),
+    );
+  });
+});
+
 describe("the view", () => {
   test("shows turn, inbox, end and place of the log, and is plain JSON", () => {
     const session = openSession();
@@ -212,8 +227,13 @@ describe("the view", () => {
 
   test("shows the first state that holds: closed, faulted, running, cold, idle", () => {
     const session = openSession();
+    expect(session.state()).toBe("idle");
+    send(session, "inject", "m0");
+    expect(session.state()).toBe("idle");
     session.record({ type: "session/live", data: { live: false, why: "test" } });
     expect(session.state()).toBe("cold");
+    send(session, "followup", "m1");
+    expect(session.state()).toBe("running");
     session.record({ type: "turn/start", data: { turn: 1 } });
     expect(session.state()).toBe("running");
     session.record({ type: "turn/end", data: { turn: Number.NaN, reason: { kind: "completed" } } });
