@@ -1,6 +1,7 @@
 import type {
   JSONObject,
   LanguageModelV3CallOptions,
+  LanguageModelV3FilePart,
   LanguageModelV3Message,
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
@@ -9,9 +10,11 @@ import type {
   AssistantMessage,
   ToolCallBlock,
   ToolResultBlock,
+  UserBlock,
   UserMessage,
 } from "../contracts/content.js";
 import type { ModelRequest } from "../contracts/model.js";
+import type { Images } from "./request-images.js";
 
 /** In what a provider differs from the others. */
 export interface Dialect {
@@ -23,6 +26,8 @@ export interface Dialect {
   readonly dropsBlankText?: boolean;
   /** Ids this provider takes; others are written anew. */
   readonly callIds?: RegExp;
+  /** Takes pictures inside a tool's result; else they follow the results in a message of their own. */
+  readonly imagesInResults?: boolean;
 }
 
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
@@ -40,12 +45,13 @@ export interface ReplayState {
 export function callOptions(
   request: ModelRequest,
   dialect: Dialect,
+  images: Images,
   signal: AbortSignal,
 ): LanguageModelV3CallOptions {
   const { temperature, maxTokens, stop } = request.config;
   const providerOptions = dialect.options?.(request);
   return {
-    prompt: promptOf(request, dialect),
+    prompt: promptOf(request, dialect, images),
     ...(request.tools.length > 0 && {
       tools: request.tools.map(({ name, description, parameters }) => ({
         type: "function" as const,
@@ -76,23 +82,48 @@ export function argumentsAsText(raw: string): string {
   return parsedOr(raw, undefined) === undefined ? JSON.stringify(raw) : raw;
 }
 
-function promptOf(request: ModelRequest, dialect: Dialect): LanguageModelV3Message[] {
+function promptOf(
+  request: ModelRequest,
+  dialect: Dialect,
+  images: Images,
+): LanguageModelV3Message[] {
   const calls = new CallNames(dialect.callIds);
   const prompt: LanguageModelV3Message[] = [];
-  if (request.system !== undefined) prompt.push({ role: "system", content: request.system });
+  let seen: LanguageModelV3FilePart[] = [];
+  const push = (...messages: readonly LanguageModelV3Message[]): void => {
+    for (const message of messages) {
+      // All results of a step come first: providers want nothing between them.
+      if (message.role !== "tool" && seen.length > 0) {
+        prompt.push({ role: "user", content: seen });
+        seen = [];
+      }
+      prompt.push(message);
+    }
+  };
+  if (request.system !== undefined) push({ role: "system", content: request.system });
   for (const message of request.messages) {
-    if (message.role === "user") prompt.push(...userMessages(message, calls));
-    else {
+    if (message.role === "user") {
+      const inResults = dialect.imagesInResults === true;
+      push(...userMessages(message, calls, inResults ? images : noImages));
+      if (!inResults) seen.push(...message.content.flatMap((block) => filesOf(block, images)));
+    } else {
       const own = message.source["provider"] ?? request.config.provider;
       const content = assistantParts(message, own === request.config.provider, calls, dialect);
-      if (content.length > 0) prompt.push({ role: "assistant", content });
+      if (content.length > 0) push({ role: "assistant", content });
     }
   }
+  if (seen.length > 0) prompt.push({ role: "user", content: seen });
   return prompt;
 }
 
+const noImages: Images = new Map();
+
 /** Text and tool results of one message, in their order: they are of different roles in the AI SDK. */
-function userMessages({ content }: UserMessage, calls: CallNames): LanguageModelV3Message[] {
+function userMessages(
+  { content }: UserMessage,
+  calls: CallNames,
+  images: Images,
+): LanguageModelV3Message[] {
   const messages: LanguageModelV3Message[] = [];
   for (const block of content) {
     const last = messages.at(-1);
@@ -101,7 +132,7 @@ function userMessages({ content }: UserMessage, calls: CallNames): LanguageModel
       if (last?.role === "user") last.content.push(part);
       else messages.push({ role: "user", content: [part] });
     } else {
-      const part = toolResult(block, calls);
+      const part = toolResult(block, calls, images);
       if (last?.role === "tool") last.content.push(part);
       else messages.push({ role: "tool", content: [part] });
     }
@@ -109,15 +140,38 @@ function userMessages({ content }: UserMessage, calls: CallNames): LanguageModel
   return messages;
 }
 
-function toolResult(block: ToolResultBlock, calls: CallNames): LanguageModelV3ToolResultPart {
-  const value = block.content.map(({ text }) => text).join("\n");
+function toolResult(
+  block: ToolResultBlock,
+  calls: CallNames,
+  images: Images,
+): LanguageModelV3ToolResultPart {
+  const text = block.content.map((one) => one.text).join("\n");
   const { id, name } = calls.of(block.callId);
+  const pictures = filesOf(block, images).map(({ mediaType, data }) => ({
+    type: "image-data" as const,
+    mediaType,
+    data: Buffer.from(data).toString("base64"),
+  }));
   return {
     type: "tool-result",
     toolCallId: id,
     toolName: name,
-    output: { type: block.isError ? "error-text" : "text", value },
+    output:
+      pictures.length > 0 && !block.isError
+        ? { type: "content", value: [{ type: "text", text }, ...pictures] }
+        : { type: block.isError ? "error-text" : "text", value: text },
   };
+}
+
+function filesOf(
+  block: UserBlock,
+  images: Images,
+): (LanguageModelV3FilePart & { data: Uint8Array })[] {
+  if (block.type === "text") return [];
+  return (block.images ?? []).flatMap(({ mediaType, digest }) => {
+    const data = images.get(digest);
+    return data === undefined ? [] : [{ type: "file" as const, mediaType, data }];
+  });
 }
 
 function assistantParts(

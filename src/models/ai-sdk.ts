@@ -6,12 +6,14 @@ import type {
   ModelProvider,
   ModelRequest,
 } from "../contracts/model.js";
+import type { Store } from "../contracts/store.js";
 import { callOptions, type Dialect } from "./ai-sdk-prompt.js";
 import { createReplyReader, type StreamPart } from "./ai-sdk-reply.js";
 import { defaultSilence, watchCall, type CallWatch, type SilenceLimits } from "./call-watch.js";
 import { failingModel, notFound } from "./failing.js";
 import type { ModelFacts } from "./known-models.js";
 import { cutOff, failureOfError, type FailureContext } from "./provider-failure.js";
+import { imagesOf } from "./request-images.js";
 
 /** A model object of the AI SDK, as its provider packages make them (interface version 3, or 2). */
 export type AiSdkModel = LanguageModelV3 | LanguageModelV2;
@@ -25,6 +27,11 @@ export interface AiSdkProviderOptions {
   readonly defaults?: (name: string) => AdapterDefaults | undefined;
   readonly dialect?: Dialect;
   readonly silence?: Partial<SilenceLimits>;
+  /** Where pictures of tool results are, and which models see them; default none does. */
+  readonly images?: {
+    readonly store: Pick<Store, "read">;
+    readonly seenBy: (name: string) => boolean;
+  };
   /** What failures are told with, beside provider and model. */
   readonly failures?: (name: string) => Omit<FailureContext, "provider" | "model">;
 }
@@ -49,6 +56,8 @@ export interface FromAiSdkOptions extends ModelFacts {
   readonly name?: string;
   /** Texts to keep out of failures, e.g. the key the model was made with. */
   readonly secrets?: readonly string[];
+  /** Where pictures are; they are sent when `images` is true. */
+  readonly store?: Pick<Store, "read">;
 }
 
 /** One AI SDK model object as a provider with one model, for `startWorker({models: [fromAiSdk("mine", model)]})`. */
@@ -64,11 +73,14 @@ export function fromAiSdk(
     reasoningEffort,
     silence,
     secrets = [],
+    store,
+    images = false,
   } = options;
   const wrapped = createAiSdkProvider({
     provider,
     languageModel: () => model,
     ...(silence !== undefined && { silence }),
+    ...(store !== undefined && { images: { store, seenBy: () => images } }),
     failures: () => ({ secrets, known: [name] }),
   });
   const only =
@@ -138,7 +150,7 @@ async function* answer(
 }
 
 async function open(
-  { dialect = {}, languageModel }: AiSdkProviderOptions,
+  { dialect = {}, languageModel, images }: AiSdkProviderOptions,
   name: string,
   request: ModelRequest,
   watch: CallWatch,
@@ -147,7 +159,8 @@ async function open(
   checkModelObject(model);
   const namespace = model.provider.split(".")[0]?.trim() ?? model.provider;
   const spoken = { options: (asked: ModelRequest) => effortOption(namespace, asked), ...dialect };
-  const { stream } = await doStream(model, callOptions(request, spoken, watch.signal));
+  const seen = images?.seenBy(name) === true ? await imagesOf(request, images.store) : new Map();
+  const { stream } = await doStream(model, callOptions(request, spoken, seen, watch.signal));
   return stream;
 }
 

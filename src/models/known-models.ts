@@ -6,13 +6,15 @@ export interface ModelFacts {
   readonly maxTokens?: number;
   /** Effort asked for where the session asks for none. */
   readonly reasoningEffort?: string;
+  /** Can it see pictures? */
+  readonly images?: boolean;
 }
 
 const million = 1_000_000;
-const claude = { contextWindow: million, maxTokens: 32_000 };
-const olderClaude = { contextWindow: 200_000, maxTokens: 32_000 };
+const claude = { contextWindow: million, maxTokens: 32_000, images: true };
+const olderClaude = { contextWindow: 200_000, maxTokens: 32_000, images: true };
 const deepseekV4 = { contextWindow: million, maxTokens: 65_536 };
-const gpt5 = { contextWindow: 400_000 };
+const gpt5 = { contextWindow: 400_000, images: true };
 
 /**
  * The models of the providers that are built in, as their makers describe them. A model that is missing here works
@@ -20,9 +22,9 @@ const gpt5 = { contextWindow: 400_000 };
  */
 const tables: Readonly<Record<string, Readonly<Record<string, ModelFacts>>>> = {
   deepseek: {
-    "deepseek-flash": deepseekV4,
+    "deepseek-flash": { ...deepseekV4, images: true },
     "deepseek-v4-pro": deepseekV4,
-    "deepseek-v4-flash": deepseekV4,
+    "deepseek-v4-flash": { ...deepseekV4, images: true },
     "deepseek-chat": { contextWindow: 131_072, maxTokens: 8_192 },
     "deepseek-reasoner": { contextWindow: 131_072, maxTokens: 32_768 },
   },
@@ -44,17 +46,17 @@ const tables: Readonly<Record<string, Readonly<Record<string, ModelFacts>>>> = {
     "claude-opus-4-1": olderClaude,
   },
   openai: {
-    "gpt-5.5": { contextWindow: 1_050_000 },
-    "gpt-5.4": { contextWindow: 1_050_000 },
+    "gpt-5.5": { contextWindow: 1_050_000, images: true },
+    "gpt-5.4": { contextWindow: 1_050_000, images: true },
     "gpt-5.2": gpt5,
     "gpt-5.1": gpt5,
     "gpt-5": gpt5,
     "gpt-5-mini": gpt5,
     "gpt-5-nano": gpt5,
-    "gpt-4.1": { contextWindow: 1_047_576 },
-    "gpt-4.1-mini": { contextWindow: 1_047_576 },
-    "gpt-4o": { contextWindow: 128_000 },
-    "gpt-4o-mini": { contextWindow: 128_000 },
+    "gpt-4.1": { contextWindow: 1_047_576, images: true },
+    "gpt-4.1-mini": { contextWindow: 1_047_576, images: true },
+    "gpt-4o": { contextWindow: 128_000, images: true },
+    "gpt-4o-mini": { contextWindow: 128_000, images: true },
   },
 };
 

@@ -40,7 +40,12 @@ export const providerKinds: Readonly<Record<string, ProviderKind>> = {
     keyVariable: "ANTHROPIC_API_KEY",
     baseUrlVariable: "ANTHROPIC_BASE_URL",
     baseUrl: "https://api.anthropic.com",
-    dialect: { options: anthropicOptions, dropsBlankText: true, callIds: /^[\w-]{1,64}$/ },
+    dialect: {
+      options: anthropicOptions,
+      dropsBlankText: true,
+      callIds: /^[\w-]{1,64}$/,
+      imagesInResults: true,
+    },
     open: ({ model, baseUrl, key = "", fetch }) =>
       createAnthropic({ baseURL: withVersion(baseUrl), apiKey: key, fetch: fetch() })(model),
   },

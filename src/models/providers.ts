@@ -1,5 +1,6 @@
 import { LonghaulError, type ErrorCode } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
+import type { Store } from "../contracts/store.js";
 import { createAiSdkProvider } from "./ai-sdk.js";
 import { longestSilenceMs, type SilenceLimits } from "./call-watch.js";
 import { knownModels, modelFacts, type ModelFacts } from "./known-models.js";
@@ -39,14 +40,18 @@ export interface ModelProblem {
 /**
  * The built-in providers `deepseek`, `anthropic`, `openai` and `openai-compatible`, with keys and base URLs out of
  * `env` (docs/models.md). All are there whether their key is set or not: what is missing is said when it is needed.
+ * Pictures of tool results are read from `store`; without one no model sees them.
  * Throws INVALID_CONFIG for settings of a provider that does not exist.
  */
 export function providersFromEnv(
   env: Environment,
   settings: ProvidersSettings = {},
+  store?: Pick<Store, "read">,
 ): readonly ModelProvider[] {
   checkNames(settings);
-  return Object.entries(providerKinds).map(([name, kind]) => open(name, kind, env, settings));
+  return Object.entries(providerKinds).map(([name, kind]) =>
+    open(name, kind, env, settings, store),
+  );
 }
 
 /** What is wrong with a route before any call is made; undefined when nothing is known to be. */
@@ -82,6 +87,7 @@ function open(
   kind: ProviderKind,
   env: Environment,
   settings: ProvidersSettings,
+  store: Pick<Store, "read"> | undefined,
 ): ModelProvider {
   const own = settings.providers?.[name] ?? {};
   const key = keyOf(kind, env);
@@ -95,6 +101,9 @@ function open(
       ...(firstTokenMs !== undefined && { firstTokenMs: Math.min(firstTokenMs, longestSilenceMs) }),
       ...(idleMs !== undefined && { idleMs: Math.min(idleMs, longestSilenceMs) }),
     },
+    ...(store !== undefined && {
+      images: { store, seenBy: (model) => factsOf(name, model, settings)?.images === true },
+    }),
     failures: () => ({
       secrets: key.value === undefined ? [] : [key.value],
       keyFrom: key.from,

@@ -1,5 +1,6 @@
 import { afterEach } from "vitest";
 import type { Model, ModelOutcome, ModelRequest } from "../../src/contracts/model.js";
+import type { Store } from "../../src/contracts/store.js";
 import { collectReply } from "../../src/models/collect.js";
 import { providersFromEnv, type ProvidersSettings } from "../../src/models/providers.js";
 import { createModels } from "../../src/models/registry.js";
@@ -27,13 +28,16 @@ export async function openLine(
   wire: Wire,
   answers: Answer | readonly Answer[],
   settings: ProvidersSettings = {},
+  store?: Pick<Store, "read">,
 ): Promise<Line> {
   const server = await startProtocolServer(
     ...(typeof answers === "function" ? [answers] : answers),
   );
   servers.push(server);
   const config = { provider: wire.provider, model: wire.model };
-  const { model } = createModels(providersFromEnv(envOf(wire, server.url), settings)).find(config);
+  const { model } = createModels(providersFromEnv(envOf(wire, server.url), settings, store)).find(
+    config,
+  );
   const request = modelRequest({ config });
   const { signal } = new AbortController();
   return {
