@@ -20,6 +20,9 @@ interface Cached {
   bytes: number;
 }
 
+/** As many as calls run at a time; a header holds the whole tool table, and idle sessions need none. */
+const maxHeaders = 100;
+
 /**
  * Reads a session's surface: an archived base segment (none yet) and live pages from the workflow, of which only those
  * its process has not cached under (session, run) are fetched (design D2). Refuses what does not match the digest:
@@ -30,6 +33,7 @@ export class SurfaceReader {
   readonly #maxBytes: number;
   /** In the order of use, the oldest first. */
   readonly #cache = new Map<string, Cached>();
+  /** In the order of use, the oldest first. */
   readonly #headers = new Map<string, RequestHeader>();
   #bytes = 0;
 
@@ -67,7 +71,11 @@ export class SurfaceReader {
   async header(ref: SessionRef, seq: number, signal: AbortSignal): Promise<RequestHeader> {
     const key = `${keyOf(ref)}/${seq}`;
     const known = this.#headers.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#headers.delete(key);
+      this.#headers.set(key, known);
+      return known;
+    }
     const entry = await this.#source.entry(ref, seq, signal);
     if (entry.type !== "request/header") {
       throw new LonghaulError(
@@ -75,8 +83,11 @@ export class SurfaceReader {
         `log entry ${seq} of session ${ref.sessionId} is ${entry.type}, not a request header`,
       );
     }
-    if (this.#headers.size >= 1_000) this.#headers.clear();
     this.#headers.set(key, entry.data.header);
+    for (const oldest of this.#headers.keys()) {
+      if (this.#headers.size <= maxHeaders) break;
+      this.#headers.delete(oldest);
+    }
     return entry.data.header;
   }
 

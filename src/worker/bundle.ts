@@ -9,7 +9,7 @@ const workflows = fileURLToPath(new URL("../workflows", import.meta.url));
 
 /**
  * Writes the workflow bundle. `entry` is a directory whose index exports workflow types; default Longhaul's own.
- * The pure rules are loaded once per worker and shared by all sessions (facts §0.7).
+ * The pure rules, the session and the SDK's part are loaded once per worker and shared by all sessions (facts §0.7).
  */
 export async function writeBundle(path: string, entry: string = workflows): Promise<void> {
   const { code } = await bundleWorkflowCode({
@@ -17,7 +17,9 @@ export async function writeBundle(path: string, entry: string = workflows): Prom
     payloadConverterPath: fileURLToPath(
       new URL("../workflows/payload-converter.js", import.meta.url),
     ),
-    preloadModules: [fileURLToPath(new URL("../domain/preload.js", import.meta.url))],
+    preloadModules: ["../domain/preload.js", "../workflows/preload.js"].map((module) =>
+      fileURLToPath(new URL(module, import.meta.url)),
+    ),
     logger: new DefaultLogger("WARN"),
   });
   await writeFile(path, code);

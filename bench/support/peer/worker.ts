@@ -1,0 +1,41 @@
+import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  Worker,
+  type NativeConnection,
+  type WorkerOptions,
+} from "@temporalio/worker";
+import type { PeerActivities } from "./activities.js";
+
+export const peerQueue = "bench-peer";
+
+export async function writePeerBundle(path: string): Promise<void> {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL("workflows.ts", import.meta.url)),
+    logger: new DefaultLogger("WARN"),
+  });
+  await writeFile(path, code);
+}
+
+/** Runs the bare workflows. Returns what stops them. */
+export async function startPeer(
+  connection: NativeConnection,
+  codePath: string,
+  activities: PeerActivities,
+  options: Pick<WorkerOptions, "maxCachedWorkflows"> = {},
+): Promise<() => Promise<void>> {
+  const worker = await Worker.create({
+    connection,
+    taskQueue: peerQueue,
+    workflowBundle: { codePath },
+    activities: { ...activities },
+    ...options,
+  });
+  const running = worker.run();
+  return async () => {
+    worker.shutdown();
+    await running;
+  };
+}
