@@ -35,6 +35,8 @@ process.on("message", (message) => {
   if (message === "sample") void sample().then((taken) => process.send?.(taken));
   if (message === "end") void end();
 });
+// Also when the parent is gone.
+process.on("disconnect", () => process.exit());
 process.send?.("ready");
 
 async function startSessions(): Promise<() => Promise<void>> {
