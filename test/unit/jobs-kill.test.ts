@@ -80,6 +80,9 @@ describe("killing", () => {
     rig.kill(id);
     const at = rig.now + stopOverdueMs;
     expect(nextOverdueAt(rig.state)).toBe(at);
+    rig.now += 1_000;
+    expect(rig.kill(id), "asking again does not begin anew").toBe("requested");
+    expect(nextOverdueAt(rig.state)).toBe(at);
     expect(decideOverdue(rig.state, at - 1)).toEqual([]);
     rig.record(...decideOverdue(rig.state, at));
     expect(rig.get(id)).toMatchObject({
