@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { defineGrep } from "../../src/tools/grep.js";
 import { globTool } from "../../src/tools/glob.js";
 import { compileGlob } from "../../src/tools/glob-match.js";
+import { walkFiles } from "../../src/tools/walk.js";
 import { type Bench, openBench, textOf } from "./process-fixtures.js";
 
 afterEach(() => vi.unstubAllEnvs());
@@ -37,6 +38,7 @@ const tree: Record<string, string | Buffer> = {
   "b-side.txt": "needle",
   "B.txt": "needle",
   "dist/out.txt": "needle",
+  "dist/x.log": "needle",
   "b/dist/out.txt": "needle",
   "dist.txt": "needle",
   "trace.log": "needle",
@@ -64,7 +66,7 @@ const tree: Record<string, string | Buffer> = {
   "with space:1": "needle",
 };
 
-const found = `#
+const found = `
 B.txt:1:needle
 a.txt:1:needle one
 b/a.txt:2:hay needle
@@ -80,9 +82,10 @@ latin:1:needle\uFFFD
 q/deep/y:1:needle
 with space:1:1:needle
 名前:1:needle あ
-[15 matching lines in 15 files]`.slice(2);
+[15 matching lines in 15 files]`.trim();
 
-describe.each(engines)("grep with engine %s", (engine) => {
+// Without ripgrep each search starts a thread.
+describe.each(engines)("grep with engine %s", { timeout: 60_000 }, (engine) => {
   it("gives path, line and text in path order, without what is ignored, hidden or binary", async () => {
     const bench = await searchBench(engine);
     await plant(bench, tree);
@@ -120,6 +123,9 @@ describe.each(engines)("grep with engine %s", (engine) => {
     await plant(bench, tree);
     for (const path of ["trace.log", "dist", "b/dist/out.txt", ".dir", ".hidden", "lib/a/b/gen"])
       expect(textOf(await bench.call("grep", { pattern: "needle", path }))).toMatch(/:1:needle\n/);
+    expect(textOf(await bench.call("grep", { pattern: "needle", path: "dist" }))).toBe(
+      "dist/out.txt:1:needle\ndist/x.log:1:needle\n[2 matching lines in 2 files]",
+    );
     expect(textOf(await bench.call("grep", { pattern: "needle", path: "binary" }))).toMatch(
       /^no line/,
     );
@@ -241,7 +247,7 @@ describe.each(engines)("grep with engine %s", (engine) => {
   });
 });
 
-describe("grep", () => {
+describe("grep", { timeout: 60_000 }, () => {
   it("gives the same with ripgrep and without it for generated trees and patterns", async () => {
     const names = fc.constantFrom(
       "a",
@@ -516,7 +522,7 @@ describe("glob", () => {
       "no file matches .git/** in the workspace",
     ]);
     expect(await glob({ pattern: "dist/*" })).toEqual(["no file matches dist/* in the workspace"]);
-    expect(await glob({ pattern: "*", path: "dist" })).toEqual(["dist/out.txt"]);
+    expect(await glob({ pattern: "*", path: "dist" })).toEqual(["dist/out.txt", "dist/x.log"]);
   });
 
   it("gives the first thousand and says that there are more", async () => {
@@ -605,6 +611,34 @@ describe("glob", () => {
     await plant(bench, { ".gitignore": `${hard}\n${" ".repeat(100_000)}x\n`, [name]: "" });
     expect(textOf(await bench.call("glob", { pattern: hard }))).toMatch(/^no file matches/);
     expect(await readdir(bench.cwd)).toHaveLength(2);
+  });
+});
+
+describe("walkFiles", () => {
+  it("counts a directory it cannot read and ends", async () => {
+    const bench = await searchBench();
+    const root = join(bench.cwd, "gone");
+    const report = { files: 0, unreadable: 0 };
+    const stop = new AbortController().signal;
+    const batches = [];
+    for await (const batch of walkFiles(
+      { root, rulesFrom: bench.cwd, hidden: false, stop },
+      report,
+    ))
+      batches.push(batch);
+    expect([batches, report]).toEqual([[], { files: 0, unreadable: 1 }]);
+  });
+
+  it("ends when it is told to", async () => {
+    const bench = await searchBench();
+    await plant(bench, { a: "" });
+    const walk = {
+      root: bench.cwd,
+      rulesFrom: bench.cwd,
+      hidden: false,
+      stop: AbortSignal.abort(),
+    };
+    expect((await walkFiles(walk, { files: 0, unreadable: 0 }).next()).done).toBe(true);
   });
 });
 
