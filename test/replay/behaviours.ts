@@ -165,7 +165,7 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
         turns: [
           {
             steps: [
-              { calls: [...["a", "b", "c", "d"].map((n) => ({ tool: "overlap", args: { n } }))] },
+              { calls: ["a", "b", "c", "d"].map((n) => ({ tool: "overlap", args: { n } })) },
               { text: "never" },
             ],
           },

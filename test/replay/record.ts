@@ -89,7 +89,7 @@ async function record(name: string, address: string, store: Store): Promise<void
 async function openSite(name: string, address: string, store: Store) {
   const cwd = join(root, name);
   const home = join(root, "homes", name);
-  for (const path of [cwd, home, join(root, "scenarios")]) await mkdir(path, { recursive: true });
+  for (const one of [cwd, home, join(root, "scenarios")]) await mkdir(one, { recursive: true });
   const connection = await Connection.connect({ address });
   const temporal = new Client({ connection, identity: "recorder" });
   const client = await LonghaulClient.connect({ connection: { address }, store });

@@ -6,7 +6,7 @@ import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { Worker } from "@temporalio/worker";
-import { expect, inject, test as base } from "vitest";
+import { expect, inject, test as base, vi } from "vitest";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import {
@@ -32,6 +32,9 @@ import type { ScenarioInput } from "./scenario-input.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
 import { eventually } from "./until.js";
 import { compareRequests, readRecorded as parseRecorded, witnessRequests } from "./witness.js";
+
+/** Other work on the machine, and a cold worker that replays all the time, must not fail a test. */
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
 

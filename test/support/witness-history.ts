@@ -115,13 +115,14 @@ function checkUserMessage(entry: Entry, facts: HistoryFacts): string[] {
     source: { kind: string };
   };
   if (message.source.kind !== "user") return [];
-  const sent = facts.sends.find((send) => send.id === message.id);
-  if (sent === undefined) return [`entry ${entry.seq}: message ${message.id} was never sent`];
+  // A refused send may have used the id before.
+  const sent = facts.sends.filter((send) => send.id === message.id);
+  if (sent.length === 0) return [`entry ${entry.seq}: message ${message.id} was never sent`];
   const text = textOf(message.content);
-  return text === sent.content
+  return sent.some((send) => send.content === text)
     ? []
     : [
-        `entry ${entry.seq}: message ${message.id} reads ${JSON.stringify(text)}, sent was ${JSON.stringify(sent.content)}`,
+        `entry ${entry.seq}: message ${message.id} reads ${JSON.stringify(text)}, sent was ${JSON.stringify(sent.map((send) => send.content))}`,
       ];
 }
 

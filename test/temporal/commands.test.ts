@@ -111,7 +111,16 @@ describe.concurrent("what is malformed never wedges a session", () => {
   }) => {
     const session = await lab.session(texts, bare);
     const handle = lab.handle(session.id);
-    const before = (await handle.describe()).historyLength;
+    // An accepted update leaves two; a task the server gives again is no trace of the update.
+    const traces = async () =>
+      ((await lab.history(session.id)).events ?? []).filter(
+        (event) =>
+          event.workflowTaskScheduledEventAttributes == null &&
+          event.workflowTaskStartedEventAttributes == null &&
+          event.workflowTaskCompletedEventAttributes == null &&
+          event.workflowTaskTimedOutEventAttributes == null,
+      ).length;
+    const before = await traces();
     let refused = 0;
     const plain = strange.filter((value) => typeof value !== "object" || Array.isArray(value));
     const cases = [
@@ -133,11 +142,9 @@ describe.concurrent("what is malformed never wedges a session", () => {
       expect(cause).toBeInstanceOf(ApplicationFailure);
       expect((cause as ApplicationFailure).type).toMatch(/^INVALID_(?:INPUT|CONFIG)$/u);
       refused++;
-      if (name === commands.send) {
-        expect((await handle.describe()).historyLength, `${what} leaves no trace`).toBe(before);
-      }
     }
     expect(refused).toBeGreaterThan(strange.length);
+    expect(await traces()).toBe(before + 2 * (cases.length - refused));
     for (const value of strange) await handle.signal(commands.send, value);
     for (const value of strange) await handle.signal(commands.todoWrite, value);
     for (const value of plain) await handle.signal(commands.close, value);

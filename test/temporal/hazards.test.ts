@@ -1,5 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Worker } from "@temporalio/worker";
 import { expect } from "vitest";
+import { writeBundle } from "../../src/worker/bundle.js";
 import { commands } from "../../src/contracts/names.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { eventsOf, faultsOf } from "../support/history.js";
@@ -37,6 +44,37 @@ test.concurrent("updates sent while no worker is up survive two restarts of the 
   expect(
     eventsOf(await lab.history(session.id), "workflowExecutionUpdateAcceptedEventAttributes"),
   ).toHaveLength(6);
+});
+
+test.concurrent("the same updates break a loop that does not let its handlers finish first, so what is tested above can fail", async ({
+  lab,
+}) => {
+  const folder = await mkdtemp(join(tmpdir(), "longhaul-hazard-"));
+  try {
+    const bundle = join(folder, "bundle.js");
+    await writeBundle(bundle, fileURLToPath(new URL("../support/workflows", import.meta.url)));
+    const place = await lab.place({ workflowBundlePath: bundle, roles: ["session"] });
+    const workflowId = `unsettled-${randomUUID()}`;
+    const handle = await lab.temporal.workflow.start("unsettled", {
+      workflowId,
+      taskQueue: place.queue,
+    });
+    await eventually(async () => expect((await handle.describe()).historyLength).toBe(4));
+    await place.stop();
+    const sent = await unanswered(lab, workflowId, ["a", "b", "c"], (updateId) =>
+      handle.executeUpdate("add", { updateId }),
+    );
+    await place.start();
+    await Promise.all(sent);
+    await place.stop();
+    const history = await lab.history(workflowId);
+    await handle.terminate();
+    await expect(
+      Worker.runReplayHistory({ workflowBundle: { codePath: bundle } }, history, workflowId),
+    ).rejects.toMatchObject({ name: "DeterminismViolationError" });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 test.concurrent("bursts of updates during turns of several calls never diverge on replay and lose nothing", async ({
@@ -172,24 +210,33 @@ function randomCommand(random: Random, n: number): readonly [string, unknown] {
 }
 
 /** Sends updates nobody can answer yet; returns once the server holds them all. */
-async function sendUnanswered(
+function sendUnanswered(
   lab: Lab,
   session: SessionClient,
   ids: readonly string[],
 ): Promise<Promise<unknown>[]> {
   const handle = lab.handle(session.id);
-  const answers = ids.map((id) =>
+  return unanswered(lab, session.id, ids, (id) =>
     handle.executeUpdate(commands.send, {
       updateId: id,
       args: [{ id, mode: "followup", content: id }],
     }),
   );
+}
+
+async function unanswered(
+  lab: Lab,
+  workflowId: string,
+  updateIds: readonly string[],
+  send: (updateId: string) => Promise<unknown>,
+): Promise<Promise<unknown>[]> {
+  const answers = updateIds.map(send);
   for (const answer of answers) answer.catch(() => {});
-  for (const updateId of ids) {
+  for (const updateId of updateIds) {
     await eventually(() =>
       lab.temporal.workflowService.pollWorkflowExecutionUpdate({
         namespace: "default",
-        updateRef: { workflowExecution: { workflowId: session.id }, updateId },
+        updateRef: { workflowExecution: { workflowId }, updateId },
         identity: "test",
       }),
     );
