@@ -2,7 +2,7 @@ import { type Client, isGrpcServiceError, QueryNotRegisteredError } from "@tempo
 import type { SessionRef } from "../contracts/activities.js";
 import { LonghaulError, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
-import { queries } from "../contracts/names.js";
+import { askAgain, queries } from "../contracts/names.js";
 import type { LogPage, LogQuery, SurfacePage, SurfaceQuery } from "../contracts/session.js";
 
 /** What activities read of the session that called them: pages of exactly the run that asked (design D2). */
@@ -60,7 +60,7 @@ export function createSessionSource(client: Client): SessionSource {
 const transientCodes = new Set([1, 4, 8, 14]);
 
 function isTransient(error: unknown): boolean {
-  if (error instanceof QueryNotRegisteredError) return false;
+  if (error instanceof QueryNotRegisteredError) return error.message.includes(askAgain);
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) return transientCodes.has(cause.code);
   }

@@ -8,6 +8,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from "@temporalio/client";
 import { isErrorCode, LonghaulError, type ErrorCode } from "../contracts/errors.js";
+import { askAgain } from "../contracts/names.js";
 
 /** What a failed call to Temporal means for the caller (facts §6). */
 export type Failure =
@@ -55,6 +56,8 @@ export function classifyFailure(error: unknown): Failure {
     };
   }
   if (error instanceof QueryRejectedError) return retry("worker", "the query was rejected");
+  if (error instanceof QueryNotRegisteredError && error.message.includes(askAgain))
+    return retry("task", askAgain);
   if (error instanceof QueryNotRegisteredError) {
     return {
       kind: "fatal",

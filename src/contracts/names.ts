@@ -33,6 +33,9 @@ export const queries = {
   projections: "projections",
 } as const;
 
+/** How a query fails that came between two workflow tasks; asked again it is answered. */
+export const askAgain = "the session was about to move on; ask again";
+
 export const activityTypes = {
   callModel: "callModel",
   sharedTools: "tools.shared",

@@ -17,6 +17,9 @@ export async function writeBundle(path: string, entry: string = workflows): Prom
     payloadConverterPath: fileURLToPath(
       new URL("../workflows/payload-converter.js", import.meta.url),
     ),
+    workflowInterceptorModules: [
+      fileURLToPath(new URL("../workflows/interceptors.js", import.meta.url)),
+    ],
     preloadModules: ["../domain/preload.js", "../workflows/preload.js"].map((module) =>
       fileURLToPath(new URL(module, import.meta.url)),
     ),

@@ -1,0 +1,30 @@
+import type { WorkflowInterceptorsFactory } from "@temporalio/workflow";
+import { askAgain } from "../contracts/names.js";
+
+/**
+ * Keeps queries from moving a session. A query to a worker that has to read the whole history brings along what came
+ * after the last workflow task, and the SDK applies that at once, at the old time and apart from what the next task
+ * will bring. The commands that follow have another order than a replay gives: the session would be stuck for good
+ * (TMPRL1100). Such an activation is known by more history at the same time, since every task starts at a time of its
+ * own. It is refused: the query fails with `askAgain`, the run leaves the cache, and the task to come finds it whole.
+ */
+export const interceptors: WorkflowInterceptorsFactory = () => {
+  let taskTime = "";
+  let events = 0;
+  return {
+    internals: [
+      {
+        activate(input, next) {
+          const { timestamp, historyLength, jobs } = input.activation;
+          if (jobs?.some((job) => job.queryWorkflow) === true) return next(input);
+          const time = `${String(timestamp?.seconds)}.${timestamp?.nanos ?? 0}`;
+          const length = historyLength ?? 0;
+          if (time === taskTime && length > events) throw new Error(askAgain);
+          taskTime = time;
+          events = length;
+          next(input);
+        },
+      },
+    ],
+  };
+};
