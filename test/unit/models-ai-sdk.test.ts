@@ -7,6 +7,9 @@ import { modelRequest } from "../support/model-request.js";
 import { eventStream, startProtocolServer, type Answer } from "../support/protocol-server.js";
 import { envOf, settingsOf, wires, type Wire } from "../support/protocol-wires.js";
 import { openLine, type Line } from "../support/provider-line.js";
+import { eventually } from "../support/until.js";
+
+vi.setConfig({ testTimeout: 30_000 });
 
 const open = (wire: Wire, answer: Answer, firstTokenMs = 60_000, idleMs = 60_000): Promise<Line> =>
   openLine(wire, answer, settingsOf(wire, firstTokenMs, idleMs));
@@ -89,6 +92,14 @@ for (const wire of wires) {
       });
     });
 
+    test("with calls finishes tool-calls, also where the server says it stopped", async () => {
+      const { ask } = await open(
+        wire,
+        eventStream(wire.events({ calls: whole.calls, finish: wire.words.stop })),
+      );
+      expect(await ask()).toMatchObject({ kind: "reply", finish: "tool-calls" });
+    });
+
     test("that a content filter ends finishes content-filter", async () => {
       const { ask } = await open(
         wire,
@@ -137,20 +148,20 @@ for (const wire of wires) {
           message: `${wire.provider} stopped in the middle of its reply and sent nothing for 0.2 s`,
         },
       });
-      await vi.waitFor(() => expect(server.requests[0]?.closed()).toBe(true));
+      await eventually(() => expect(server.requests[0]?.closed()).toBe(true));
     });
 
     test("that never begins is TIMEOUT, before and after the headers", async () => {
       const silent: Answer = () => {};
       for (const answer of [silent, eventStream([], { ending: "stall" })]) {
-        const { ask, server } = await open(wire, answer, 200);
+        const { ask, server } = await open(wire, answer, 700);
         expect(await ask()).toMatchObject({
           failure: {
             code: "TIMEOUT",
             message: expect.stringContaining("had not begun") as unknown,
           },
         });
-        await vi.waitFor(() => expect(server.requests[0]?.closed()).toBe(true));
+        await eventually(() => expect(server.requests[0]?.closed()).toBe(true));
       }
     });
 
@@ -177,19 +188,30 @@ for (const wire of wires) {
         const outcome = collectReply(model.stream(request, abort.signal), abort.signal, () =>
           abort.abort(),
         );
-        await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+        await eventually(() => expect(server.requests).toHaveLength(1));
         if (when !== "in the middle") abort.abort();
         expect(await outcome).toMatchObject({ kind: "cancelled" });
-        await vi.waitFor(() => expect(server.requests[0]?.closed()).toBe(true));
+        await eventually(() => expect(server.requests[0]?.closed()).toBe(true));
       },
     );
+
+    test("that is aborted while nobody reads on closes the connection all the same", async () => {
+      const half = wire.events({ text: "It is half", finish: null });
+      const { model, request, server } = await open(wire, eventStream(half, { ending: "stall" }));
+      const abort = new AbortController();
+      const parts = model.stream(request, abort.signal)[Symbol.asyncIterator]();
+      expect(await parts.next()).toMatchObject({ value: { type: "text" } });
+      abort.abort();
+      await eventually(() => expect(server.requests[0]?.closed()).toBe(true));
+      await parts.return?.();
+    });
 
     test("that is left in the middle closes the connection", async () => {
       const half = wire.events({ text: "It is half", finish: null });
       const { model, request, server } = await open(wire, eventStream(half, { ending: "stall" }));
       for await (const part of model.stream(request, new AbortController().signal))
         if (part.type === "text") break;
-      await vi.waitFor(() => expect(server.requests[0]?.closed()).toBe(true));
+      await eventually(() => expect(server.requests[0]?.closed()).toBe(true));
     });
 
     test("is asked for once: a failed request is not repeated here", async () => {
