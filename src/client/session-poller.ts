@@ -1,7 +1,8 @@
 import { LonghaulError } from "../contracts/errors.js";
+import type { EntryOf, LogEntry } from "../contracts/log.js";
 import type { LogPage } from "../contracts/session.js";
 import { pause } from "./pause.js";
-import type { StreamFollower } from "./stream-follower.js";
+import type { StreamedText, StreamFollower } from "./stream-follower.js";
 import type { WatchEvent } from "./types.js";
 import { awayCodes } from "./wait.js";
 import type { WatchCursor } from "./watch-cursor.js";
@@ -116,7 +117,14 @@ export class SessionPoller {
     const after = Math.min(...ready.map((feed) => feed.cursor.position));
     const page = await this.#source.page(after, pageEntries, this.#stop.signal);
     this.#setUp();
-    for (const feed of ready) feed.push(page.entries.flatMap((entry) => feed.cursor.entry(entry)));
+    const failed = await this.#failedAttempt(page);
+    for (const feed of ready) {
+      for (const entry of page.entries) {
+        if (entry === failed?.entry && entry.seq > feed.cursor.position)
+          feed.push(feed.cursor.streamed(failed.text));
+        feed.push(feed.cursor.entry(entry));
+      }
+    }
     const current = ready.filter((feed) => feed.cursor.position >= page.lastSeq);
     for (const feed of current) feed.push(feed.cursor.state(page.state));
     await this.#giveStreamed(current);
@@ -129,6 +137,22 @@ export class SessionPoller {
       await this.#checkEnd(page.state === "closed");
     this.#setPace(page.state === "running", page.entries.length > 0);
     return this.#ended && !endedBefore;
+  }
+
+  /**
+   * What an attempt streamed before it failed, to be given before the `llm/retry` that says so. Only while the log
+   * shows no further attempt, also after the text was read: it cannot be of another one then.
+   */
+  async #failedAttempt(
+    page: LogPage,
+  ): Promise<{ readonly entry: LogEntry; readonly text: StreamedText } | undefined> {
+    const entry = waitingRetry(page.entries);
+    if (entry === undefined || this.#follower === undefined) return undefined;
+    const text = await this.#follower.read(entry.data.turn, entry.data.step);
+    if (text === undefined) return undefined;
+    const since = await this.#source.page(entry.seq, pageEntries, this.#stop.signal);
+    const again = since.entries.some((one) => one.type === "llm/retry-started");
+    return again || since.lastSeq - entry.seq > since.entries.length ? undefined : { entry, text };
   }
 
   async #giveStreamed(feeds: readonly Feed[]): Promise<void> {
@@ -182,4 +206,10 @@ export class SessionPoller {
       end(feed);
     }
   }
+}
+
+/** The page's last `llm/retry` when its next attempt has not begun there. */
+function waitingRetry(entries: readonly LogEntry[]): EntryOf<"llm/retry"> | undefined {
+  const last = entries.findLast(({ type }) => type === "llm/retry" || type === "llm/retry-started");
+  return last?.type === "llm/retry" ? last : undefined;
 }

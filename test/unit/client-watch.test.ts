@@ -337,6 +337,79 @@ describe("streamed text", () => {
     ]);
   });
 
+  const retry = {
+    retryId: "r",
+    turn: 1,
+    step: 1,
+    provider: "p",
+    mode: "auto",
+    policy: "default",
+    retry: 1,
+    max: 5,
+    delayMs: 500,
+    failure: { code: "SERVER", message: "no" },
+  } as const;
+
+  test("of a failed attempt comes before the entry that says it is tried again, all of it", async () => {
+    session.add("step/start", { turn: 1, step: 1 });
+    const { events, done } = collect(watchers.watch("s", { intervalMs: 60_000 }));
+    await expect.poll(() => brief(events)).toEqual(["step/start"]);
+    await stream("model/1.1.a", ["text", "half an "], ["text", "answer"]);
+    session.add("llm/retry", retry);
+    watchers.nudge("s");
+    await expect.poll(() => brief(events)).toContain("llm/retry");
+    session.add("llm/retry-started", { retryId: "r", turn: 1, step: 1 });
+    await stream("model/1.1.b", ["text", "whole"]);
+    session.says(1, 1, [{ type: "text", text: "whole" }], "model/1.1.b");
+    session.finish();
+    watchers.nudge("s");
+    await done;
+    expect(joined(brief(events))).toEqual([
+      "step/start",
+      "half an answer",
+      "llm/retry",
+      "llm/retry-started",
+      "RESTART",
+      "whole",
+      "assistant/message",
+      "session/close",
+    ]);
+  });
+
+  test("of the next attempt never comes before that entry", async () => {
+    session.add("step/start", { turn: 1, step: 1 });
+    session.add("llm/retry", retry);
+    await stream("model/1.1.a", ["text", "lost"]);
+    // Between the page with the retry and the look at its text the next attempt begins.
+    let begun = false;
+    const { list, read } = { list: store.list.bind(store), read: store.read.bind(store) };
+    watchers = new Watchers(() => session, {
+      read,
+      async list(name, prefix) {
+        if (!begun) {
+          begun = true;
+          session.add("llm/retry-started", { retryId: "r", turn: 1, step: 1 });
+          await stream("model/1.1.b", ["text", "whole"]);
+        }
+        return list(name, prefix);
+      },
+    });
+    const { events, done } = collect(watchers.watch("s", fast));
+    await expect.poll(() => brief(events)).toContain("whole");
+    expect(begun).toBe(true);
+    session.says(1, 1, [{ type: "text", text: "whole" }], "model/1.1.b");
+    session.finish();
+    await done;
+    expect(brief(events)).toEqual([
+      "step/start",
+      "llm/retry",
+      "whole",
+      "llm/retry-started",
+      "assistant/message",
+      "session/close",
+    ]);
+  });
+
   test("of another execution than the one the log names is dropped by a restart", async () => {
     session.add("step/start", { turn: 1, step: 1 });
     const { events, done } = collect(watchers.watch("s", fast));
