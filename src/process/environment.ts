@@ -10,13 +10,20 @@ const credentialName =
 const credentialFamily =
   /^(?:AWS|ANTHROPIC|AZURE|DEEPSEEK|GEMINI|GROQ|HF|MISTRAL|OPENAI|OPENROUTER|TEMPORAL|XAI)_/i;
 
-/** The environment of a command: the worker's own without credentials, with fresh `LONGHAUL_*` facts (spec/harness §8). */
+/** The zone this process was started in: one that runs workflows moves itself to UTC (design D16), its commands stay. */
+const startedIn = process.env["TZ"];
+
+/**
+ * The environment of a command: the worker's own without credentials, in the time zone the worker was started in, with
+ * fresh `LONGHAUL_*` facts (spec/harness §8).
+ */
 export function commandEnvironment(
   base: NodeJS.ProcessEnv,
   marks: CallMarks,
 ): Record<string, string> {
   const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(base)) {
+  for (const [name, set] of Object.entries(base)) {
+    const value = name === "TZ" ? startedIn : set;
     if (value === undefined || name === "OLDPWD" || name === "NODE_CHANNEL_FD") continue;
     if (/^LONGHAUL_/i.test(name) || credentialName.test(name) || credentialFamily.test(name))
       continue;

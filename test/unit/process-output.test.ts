@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { commandEnvironment } from "../../src/process/environment.js";
 import { captureOutput, tailLimit } from "../../src/process/output-tail.js";
@@ -116,6 +116,18 @@ describe("the environment of a command", () => {
       LONGHAUL_CALL: "1.1.c",
     });
   });
+
+  it.each(["Asia/Shanghai", undefined])(
+    "keeps the time zone the process was started in (%s) when the process has moved to another",
+    async (zone) => {
+      vi.stubEnv("TZ", zone);
+      vi.resetModules();
+      const fresh = await import("../../src/process/environment.js");
+      vi.stubEnv("TZ", "UTC");
+      expect(fresh.commandEnvironment(process.env, marks)["TZ"]).toBe(zone);
+      vi.unstubAllEnvs();
+    },
+  );
 });
 
 function forward(store: Awaited<ReturnType<typeof openBench>>["store"]) {
