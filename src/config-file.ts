@@ -18,6 +18,22 @@ export interface FileConfig {
   readonly deny?: readonly string[];
   readonly ask?: readonly string[];
   readonly limits: Partial<SessionLimits>;
+  /** By the provider's name (docs/models.md). */
+  readonly providers?: Readonly<Record<string, ProviderChoices>>;
+  /** By `provider/model`. */
+  readonly models?: Readonly<Record<string, ModelChoices>>;
+}
+
+export interface ProviderChoices {
+  readonly baseUrl?: string;
+  readonly firstTokenMs?: number;
+  readonly idleMs?: number;
+}
+
+export interface ModelChoices {
+  readonly contextWindow?: number;
+  readonly maxTokens?: number;
+  readonly reasoningEffort?: string;
 }
 
 /** Reads and checks the file, writing it first when there is none. Throws INVALID_CONFIG. */
@@ -64,6 +80,10 @@ allowParallelInProgress: true
 
 # The model of a session that names none, as provider/model or scripted:<file>.
 # model: provider/model
+
+# Where a provider is, and what is known of a model (docs/models.md). Keys are never here: they are in the environment.
+# providers: { deepseek: { baseUrl: https://proxy.example.org } }
+# models: { provider/model: { contextWindow: 128000, maxTokens: 8000 } }
 `;
 
 const name = z.string().min(1);
@@ -91,10 +111,25 @@ const sessionKeys = {
   deny: z.array(name).exactOptional(),
   ask: z.array(name).exactOptional(),
 };
+const providerKeys = {
+  baseUrl: name.exactOptional(),
+  firstTokenMs: count.min(1).exactOptional(),
+  idleMs: count.min(1).exactOptional(),
+};
+const modelKeys = {
+  contextWindow: count.min(1).exactOptional(),
+  maxTokens: count.min(1).exactOptional(),
+  reasoningEffort: name.exactOptional(),
+};
+const providerTables = {
+  providers: z.record(name, z.strictObject(providerKeys)).exactOptional(),
+  models: z.record(name, z.strictObject(modelKeys)).exactOptional(),
+};
 const ConfigFile = z.strictObject({
   ...sessionKeys,
   ...requestKeys,
   limits: z.strictObject(limitKeys).exactOptional(),
+  ...providerTables,
 });
 
 function parseConfig(text: string, path: string): FileConfig {
@@ -125,6 +160,7 @@ function parseConfig(text: string, path: string): FileConfig {
     ...z.object(sessionKeys).parse(checked.data),
     request: z.object(requestKeys).parse(checked.data),
     limits: checked.data.limits ?? {},
+    ...z.object(providerTables).parse(checked.data),
   };
 }
 
@@ -154,7 +190,7 @@ function keyPath(at: readonly PropertyKey[]): string {
 function complaint(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "unrecognized_keys":
-      return `is not a setting; known here: ${(issue.path.length === 0 ? Object.keys(ConfigFile.shape) : Object.keys(limitKeys)).join(", ")}`;
+      return `is not a setting; known here: ${Object.keys(keysAt(issue.path)).join(", ")}`;
     case "invalid_type":
       return `expected ${issue.expected}`;
     case "too_small":
@@ -164,6 +200,16 @@ function complaint(issue: z.core.$ZodIssue): string {
     default:
       return oneLine(issue.message);
   }
+}
+
+/** The settings that may stand at a place of the file. */
+function keysAt([first]: readonly PropertyKey[]): object {
+  const inner: Readonly<Record<PropertyKey, object>> = {
+    limits: limitKeys,
+    providers: providerKeys,
+    models: modelKeys,
+  };
+  return (first === undefined ? undefined : inner[first]) ?? ConfigFile.shape;
 }
 
 function readIfThere(path: string): string | undefined {

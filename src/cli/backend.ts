@@ -9,6 +9,7 @@ import type {
   WatchOptions,
 } from "../client/types.js";
 import type { Refusal } from "../contracts/errors.js";
+import type { ModelProvider } from "../contracts/model.js";
 import type { LogEntry } from "../contracts/log.js";
 import type {
   CloseCommand,
@@ -18,6 +19,7 @@ import type {
   TodoWriteResult,
 } from "../contracts/session.js";
 import type { TodoItem } from "../contracts/todo.js";
+import type { ToolDefinition } from "../tools/define.js";
 
 /** What commands need of a session; the client's SessionClient has it. */
 export interface Session {
@@ -40,6 +42,10 @@ export interface Session {
 export interface WorkerRequest {
   readonly roles: readonly ("session" | "host")[];
   readonly hostId: string;
+  /** Model providers beside the scripted one, made when a worker is. */
+  readonly models?: () => Promise<readonly ModelProvider[]>;
+  /** Tools beside the built-in ones. */
+  readonly tools?: readonly ToolDefinition[];
 }
 
 export interface RunningWorker {

@@ -1,18 +1,30 @@
 /** What the command line touches outside itself, so that tests can stand in for it. */
 export interface Io {
-  readonly stdin: AsyncIterable<Buffer | string>;
+  readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** Aborted by SIGINT, SIGTERM, or a reader of the output that went away; its reason is a `Stop`. */
   readonly stop: AbortSignal;
+  /** Gives what is written to stderr to a function instead, until undefined is given: a chat owns the screen. */
+  divertErrors?(sink: ((text: string) => void) | undefined): void;
+}
+
+export interface Input extends AsyncIterable<Buffer | string> {
+  readonly isTTY?: boolean | undefined;
+  /** On a terminal: keys come as they are pressed, and Ctrl-C is one of them. */
+  setRawMode?(on: boolean): unknown;
 }
 
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
+  /** On a terminal: called when its size has changed. */
+  on?(event: "resize", listener: () => void): unknown;
+  off?(event: "resize", listener: () => void): unknown;
 }
 
 /** Why the command is to end, and the exit code when that cuts its work short. */

@@ -14,13 +14,16 @@ function stop(reason: Stop): void {
 
 process.on("SIGINT", () => stop(stops.SIGINT));
 process.on("SIGTERM", () => stop(stops.SIGTERM));
+// A terminal that was closed: what can be put away is.
+process.on("SIGHUP", () => stop(stops.SIGTERM));
 for (const output of [process.stdout, process.stderr]) {
   output.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
     stop(stops.EPIPE);
   });
 }
 
+const writeError = process.stderr.write.bind(process.stderr);
 const io: Io = {
   stdin: process.stdin,
   stdout: process.stdout,
@@ -28,6 +31,15 @@ const io: Io = {
   env: process.env,
   cwd: process.cwd(),
   stop: controller.signal,
+  divertErrors(sink) {
+    if (sink === undefined) process.stderr.write = writeError;
+    else {
+      process.stderr.write = (text: string | Uint8Array) => {
+        sink(typeof text === "string" ? text : Buffer.from(text).toString("utf8"));
+        return true;
+      };
+    }
+  },
 };
 
 const code = await runCli(process.argv.slice(2), io, {

@@ -42,10 +42,21 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       createSession: (options) => client.createSession(options),
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
-      startWorker({ roles, hostId }) {
-        const starting = import("../worker/index.js").then(({ startWorker }) =>
-          startWorker({ connection, namespace, home, store, hostId, roles }),
-        );
+      startWorker({ roles, hostId, models, tools = [] }) {
+        const starting = import("../worker/index.js").then(async ({ startWorker }) => {
+          // Before any workflow thread starts, and after the import has seen the zone commands are to run in.
+          process.env["TZ"] = "UTC";
+          return startWorker({
+            connection,
+            namespace,
+            home,
+            store,
+            hostId,
+            roles,
+            tools,
+            ...(models === undefined ? {} : { models: await models() }),
+          });
+        });
         workers.push(starting);
         return starting.then((worker) => (server.owned ? lookedAfter(worker) : worker));
       },

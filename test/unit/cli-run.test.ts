@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Backend, Session } from "../../src/cli/backend.js";
+import type { Backend, Session, WorkerRequest } from "../../src/cli/backend.js";
 import { commands } from "../../src/cli/commands/index.js";
 import { outcomeText } from "../../src/cli/commands/run.js";
 import { stops } from "../../src/cli/io.js";
@@ -15,7 +16,7 @@ import {
   type FakeIo,
 } from "../support/fake-cli.js";
 
-const model = { LONGHAUL_MODEL: "p/m" };
+const model = { LONGHAUL_MODEL: "scripted:/some.yaml" };
 const view = {} as SessionView;
 
 afterEach(() => {
@@ -228,5 +229,62 @@ describe("a headless run", () => {
     expect(calls).toEqual(["interrupt"]);
     expect(backend.events).toEqual(["close"]);
     expect(io.err.text).toBe("");
+  });
+
+  describe("with a model whose key this process does not have", () => {
+    const keyless = { LONGHAUL_MODEL: "deepseek/deepseek-v4-pro" };
+
+    it("uses a worker that answers: that one may have it", async () => {
+      const backend = fakeBackend(
+        sessionWith({ kind: "completed", turn: 1, canceledUnrun: false }),
+      );
+      expect(await run(fakeIo({ env: keyless }), backend, "task")).toBe(0);
+    });
+
+    it.each([
+      [keyless, "AUTH", /DEEPSEEK_API_KEY/],
+      [{ LONGHAUL_MODEL: "deepsek/x" }, "MODEL_NOT_FOUND", /one of: deepseek/],
+      [
+        { ...keyless, DEEPSEEK_API_KEY: "k", DEEPSEEK_BASE_URL: "no url" },
+        "INVALID_CONFIG",
+        /DEEPSEEK_BASE_URL/,
+      ],
+    ])("does not become a worker that cannot call it: %j", async (env, code, what) => {
+      const io = fakeIo({ env });
+      const backend = fakeBackend(fakeSession({}), {
+        createSession: () => new Promise(() => undefined),
+      });
+      expect(await run(io, backend, "task")).toBe(1);
+      expect(io.err.text).toMatch(new RegExp(`^error: ${code}: [^\\n]+\\n$`));
+      expect(io.err.text).toMatch(what);
+      expect(backend.events).toEqual(["close"]);
+    });
+  });
+
+  describe("with --tools", () => {
+    it("becomes the worker at once, with the tools of the file", async () => {
+      const requests: WorkerRequest[] = [];
+      const session = sessionWith({ kind: "completed", turn: 1, canceledUnrun: false });
+      const base = fakeBackend(session);
+      const backend: FakeBackend = {
+        ...base,
+        startWorker(request) {
+          requests.push(request);
+          return base.startWorker(request);
+        },
+      };
+      const file = fileURLToPath(new URL("../../examples/my-tools.ts", import.meta.url));
+      expect(await run(fakeIo({ env: model }), backend, "--tools", file, "task")).toBe(0);
+      expect(requests).toHaveLength(1);
+      expect(requests[0]?.tools?.map((tool) => tool.row.name)).toContain("count_words");
+    });
+
+    it("starts nothing for a file with a mistake", async () => {
+      const io = fakeIo({ env: model });
+      const backend = fakeBackend(fakeSession({}));
+      expect(await run(io, backend, "--tools", "/nowhere/tools.ts", "task")).toBe(1);
+      expect(io.err.text).toMatch(/^error: INVALID_CONFIG: [^\n]*tools\.ts[^\n]*\n$/);
+      expect(backend.events).toEqual([]);
+    });
   });
 });

@@ -158,6 +158,16 @@ describe("a mistake in config.yaml", () => {
       `${policy}deny:\n  - bash\n  - 7\n`,
       /config\.yaml:4:5: \$\.deny\[1\] expected string/,
     ],
+    [
+      "a provider",
+      `${policy}providers:\n  deepseek: { url: https://x }\n`,
+      /config\.yaml:3:15: \$\.providers\.deepseek\.url is not a setting; known here: baseUrl,/,
+    ],
+    [
+      "what is known of a model",
+      `${policy}models:\n  p/m: { contextWindow: 0 }\n`,
+      /config\.yaml:3:10: \$\.models\.p\/m\.contextWindow expected at least 1/,
+    ],
     ["the model", `${policy}model: gpt\n`, /config\.yaml: \$\.model expected provider\/model/],
   ])("in %s is one line with its place", (_what, text, expected) => {
     const message = codeAndMessage(() => readWith(text));
@@ -233,6 +243,19 @@ limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
       deny: ["write"],
       ask: ["bash"],
       limits: { ...defaultLimits, maxModelRetries: 0, maxParallelToolCalls: 2 },
+    });
+  });
+
+  it("leaves providers and models to the worker", () => {
+    const { file: choices } = readWith(`allowParallelInProgress: true
+providers: { deepseek: { baseUrl: "https://proxy.example.org", idleMs: 5000 } }
+models: { deepseek/new: { contextWindow: 1000, maxTokens: 10, reasoningEffort: low } }
+`);
+    expect(choices.providers).toEqual({
+      deepseek: { baseUrl: "https://proxy.example.org", idleMs: 5000 },
+    });
+    expect(choices.models).toEqual({
+      "deepseek/new": { contextWindow: 1000, maxTokens: 10, reasoningEffort: "low" },
     });
   });
 });

@@ -199,20 +199,33 @@ describe("streamed text", () => {
     );
   });
 
-  it("begins anew on a fresh line after a restart", () => {
+  it("goes on where it was when a call that runs again says the same", () => {
+    const restart: WatchEvent = { type: "restart", turn: 1, step: 1 };
+    const pieces = [delta("Hello, "), delta("wo"), restart, delta("Hel"), restart, delta("Hello")];
+    expect(printed([...pieces, delta(", world"), assistant("Hello, world!")])).toBe(
+      "Hello, world!\n",
+    );
+    expect(printed([...pieces, assistant("Hello, wo")])).toBe("Hello, wo\n");
+    expect(printed([...pieces, assistant("Hello")])).toBe(
+      "Hello, wo\n\n(the reply as it is kept:)\n\nHello\n",
+    );
+  });
+
+  it("begins anew on a fresh line when a call that runs again says something else", () => {
     expect(
       printed([
         delta("Hello, wo"),
         { type: "restart", turn: 1, step: 1 },
-        delta("Hi "),
-        assistant("Hi there"),
+        delta("Hel"),
+        delta("p is "),
+        assistant("Help is there"),
       ]),
     ).toMatchInlineSnapshot(`
       "Hello, wo
 
-      (this step runs again: what came so far is dropped)
+      (this step ran again and says something else)
 
-      Hi there
+      Help is there
       "
     `);
   });

@@ -1,4 +1,5 @@
 import type { Command } from "../command.js";
+import { chatCommand } from "./chat.js";
 import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
 import { logCommand } from "./log.js";
 import { runCommand } from "./run.js";
@@ -14,6 +15,7 @@ import { workerCommand } from "./worker.js";
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [
   startCommand,
+  chatCommand,
   runCommand,
   workerCommand,
   sessionsCommand,

@@ -1,12 +1,13 @@
 import type { Outcome } from "../../client/types.js";
-import { sessionConfig, type ModelRoute, type Settings } from "../../config.js";
-import type { Backend, Session } from "../backend.js";
-import { command, homeOption, type Context } from "../command.js";
+import { sessionConfig } from "../../config.js";
+import { command, homeOption } from "../command.js";
 import { stopOf } from "../io.js";
 import { usage } from "../parse.js";
 import { progress } from "../progress.js";
 import { clean, oneLine } from "../render/clean.js";
-import { settingsOf } from "./settings.js";
+import { modelOf, settingsOf } from "./settings.js";
+import { withWorker } from "./with-worker.js";
+import { checkModelOf, toolsOption, workerParts } from "./worker-parts.js";
 
 export const runCommand = command({
   name: "run",
@@ -25,6 +26,7 @@ export const runCommand = command({
       value: "id",
       help: "the host whose workspace this is (default: this machine)",
     },
+    ...toolsOption,
     ...homeOption,
   },
   details: [
@@ -37,12 +39,24 @@ export const runCommand = command({
     if (task === "") throw usage("run expected a task, got a blank one", "longhaul run --help");
     const settings = settingsOf(context, options);
     const model = modelOf(settings);
+    const request = await workerParts(context, settings, options.tools);
     const backend = await context.backend({
       home: settings.home,
       register: true,
       report: progress(io),
     });
-    const { session, lost } = await openHere(context, backend, settings, model);
+    const config = sessionConfig(settings, { model, cwd: io.cwd });
+    const opening = backend.createSession({ config, host: settings.hostId });
+    const { value: session, lost } = await withWorker(
+      context,
+      backend,
+      {
+        request,
+        needed: options.tools !== undefined,
+        check: () => checkModelOf(context, settings, model),
+      },
+      opening,
+    );
     const sent = await context.orStop(session.send(task));
     const idle = session.waitIdle({ after: sent.seq, signal: io.stop }).catch((error: unknown) => {
       if (!io.stop.aborted) throw error;
@@ -86,53 +100,3 @@ const endings: Readonly<Record<string, string>> = {
   interrupted: "the turn was cut off",
   none: "no turn ran",
 };
-
-function modelOf(settings: Settings): ModelRoute {
-  if (settings.model !== undefined) return settings.model;
-  throw usage(
-    `no model is configured: give --model provider/model or --model scripted:<file>, set LONGHAUL_MODEL, or set "model:" in ${settings.configFile}`,
-  );
-}
-
-/** How long a worker that runs may take to open a session before one is started here. */
-const patienceMs = 1_500;
-
-interface Opened {
-  readonly session: Session;
-  /** Rejects when the worker of this process, if one was needed, fails. */
-  readonly lost: Promise<never>;
-}
-
-/** Opens the session; whether a worker runs is found out by trying, and without one this process becomes it. */
-async function openHere(
-  context: Context,
-  backend: Backend,
-  settings: Settings,
-  model: ModelRoute,
-): Promise<Opened> {
-  const { hostId } = settings;
-  const config = sessionConfig(settings, { model, cwd: context.io.cwd });
-  const opening = backend.createSession({ config, host: hostId });
-  const timer = new AbortController();
-  const answered = await context.orStop(
-    Promise.race([opening.then(() => true), later(patienceMs, timer.signal)]).finally(() =>
-      timer.abort(),
-    ),
-  );
-  if (answered) return { session: await opening, lost: never };
-  const worker = backend.startWorker({ roles: ["session", "host"], hostId });
-  const lost = worker
-    .then(({ done }) => done)
-    .then(() => Promise.reject(new Error("the worker ended by itself")));
-  lost.catch(() => undefined);
-  return { session: await context.orStop(Promise.race([opening, lost])), lost };
-}
-
-const never: Promise<never> = new Promise(() => undefined);
-
-function later(ms: number, signal: AbortSignal): Promise<false> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-  });
-}

@@ -1,4 +1,4 @@
-import { readSettings, type Settings } from "../../config.js";
+import { readSettings, type ModelRoute, type Settings } from "../../config.js";
 import type { Context } from "../command.js";
 import { usage } from "../parse.js";
 
@@ -14,6 +14,14 @@ export function settingsOf({ io }: Context, options: SettingOptions): Settings {
     io.env,
     { home: options.home, model: options.model, hostId: options["host-id"] },
     io.cwd,
+  );
+}
+
+/** The model of a new session. Throws USAGE when none is named anywhere. */
+export function modelOf(settings: Settings): ModelRoute {
+  if (settings.model !== undefined) return settings.model;
+  throw usage(
+    `no model is configured: give --model provider/model or --model scripted:<file>, set LONGHAUL_MODEL, or set "model:" in ${settings.configFile}`,
   );
 }
 

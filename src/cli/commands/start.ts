@@ -10,14 +10,17 @@ import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
 import { styled, terminalOf } from "../render/terminal.js";
 import { Transcript } from "../render/transcript.js";
+import { commandName, isInteractive, talk } from "./chat.js";
 import { follow } from "./follow.js";
 import { settingsOf } from "./settings.js";
+import { failureOf } from "./with-worker.js";
+import { checkModelOf, toolsOption, workerParts } from "./worker-parts.js";
 
 const firstMessage = "Work out how long sunlight travels to each planet, and write it down.";
 
 export const startCommand = command({
   name: "start",
-  summary: "Start everything here and play a first session",
+  summary: "Start everything here; chat with the model, or play a first session",
   options: {
     scenario: {
       type: "string",
@@ -31,11 +34,13 @@ export const startCommand = command({
       value: "id",
       help: "this machine's name as a host (default: made once and kept)",
     },
+    ...toolsOption,
     ...homeOption,
   },
   details: [
     "A Temporal server and a worker come up in this process, and a session works in a fresh directory under",
-    "<home>/workspaces. On a terminal it then stays up for the other commands until Ctrl-C.",
+    "<home>/workspaces. On a terminal, with a model configured (LONGHAUL_MODEL, or model in config.yaml), it is a",
+    "chat. Else a scripted session is played; on a terminal it then stays up for the other commands until Ctrl-C.",
   ],
   async run(context, _words, options) {
     const { io } = context;
@@ -43,32 +48,38 @@ export const startCommand = command({
     const settings = settingsOf(context, options);
     const terminal = terminalOf(io.stdout, io.env);
     const say = (line: string) => io.stdout.write(`${styled(terminal, "dim", line)}\n`);
+    const asked = options.scenario !== undefined || options.message !== undefined;
+    const model = asked || !isInteractive(io) ? undefined : settings.model;
+    if (model !== undefined) await checkModelOf(context, settings, model);
+    const request = await workerParts(context, settings, options.tools);
     const backend = await context.backend({
       home: settings.home,
       register: true,
       keep: options.keep === true,
       report: (line) => say(oneLine(line)),
     });
-    const worker = await context.orStop(
-      backend.startWorker({ roles: ["session", "host"], hostId: settings.hostId }),
-    );
-    const ended = worker.done.then(() => Promise.reject(new Error("the worker ended by itself")));
-    ended.catch(() => undefined);
+    const starting = backend.startWorker(request);
+    const ended = failureOf(starting);
+    await context.orStop(starting);
 
     const id = sessionId(Date.now());
     const workspace = join(settings.home, "workspaces", id);
     await mkdir(workspace, { recursive: true });
     const config = sessionConfig(settings, {
-      model: { provider: "scripted", model: scenario },
+      model: model ?? { provider: "scripted", model: scenario },
       cwd: workspace,
     });
     const opening = backend.createSession({
       id,
       config,
       host: settings.hostId,
-      title: "First session",
+      ...(model === undefined ? { title: "First session" } : {}),
     });
     const session = await context.orStop(Promise.race([opening, ended]));
+    if (model !== undefined) {
+      const { home } = options;
+      return talk(context, { backend, settings, session, ownWorker: true, lost: ended, home });
+    }
 
     const transcript = new Transcript((text) => io.stdout.write(text), terminal);
     const following = follow(session, (event) => transcript.event(event));
@@ -81,8 +92,7 @@ export const startCommand = command({
       io.stdout.write(`\nSession    ${id}\nWorkspace  ${workspace}\n`);
       if (url !== undefined) io.stdout.write(`Temporal   ${url}\n`);
       if (io.stdout.isTTY !== true) return completed ? 0 : 1;
-      const longhaul =
-        io.env["npm_lifecycle_event"] === undefined ? "longhaul" : "npm run longhaul --";
+      const longhaul = commandName(io);
       const home = options.home === undefined ? "" : ` --home ${settings.home}`;
       say(`\nIt stays up until Ctrl-C. In another terminal, for example:`);
       for (const words of ["sessions", `log ${id} --follow`, `show ${id}`])

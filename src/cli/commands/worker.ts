@@ -3,6 +3,7 @@ import { aborted } from "../io.js";
 import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
 import { settingsOf } from "./settings.js";
+import { toolsOption, workerParts } from "./worker-parts.js";
 
 const roles = { session: ["session"], host: ["host"], both: ["session", "host"] } as const;
 
@@ -20,6 +21,7 @@ export const workerCommand = command({
       value: "id",
       help: "this machine's name as a host (default: made once and kept)",
     },
+    ...toolsOption,
     ...homeOption,
   },
   details: [
@@ -34,11 +36,10 @@ export const workerCommand = command({
         "longhaul worker --help",
       );
     const settings = settingsOf(context, options);
+    const parts = await workerParts(context, settings, options.tools);
     const report = (line: string) => io.stderr.write(`${oneLine(line)}\n`);
     const backend = await context.backend({ home: settings.home, register: true, report });
-    const worker = await context.orStop(
-      backend.startWorker({ roles: roles[role], hostId: settings.hostId }),
-    );
+    const worker = await context.orStop(backend.startWorker({ ...parts, roles: roles[role] }));
     io.stdout.write(
       `worker ready: role ${role}, host ${settings.hostId}, Temporal ${backend.address}, namespace ${backend.namespace}\n`,
     );

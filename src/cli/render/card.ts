@@ -6,8 +6,13 @@ import { fit, glyphsOf, styled, widthOf, type Terminal } from "./terminal.js";
 export type ToolCall = Pick<EventData["tool/call"], "name" | "arguments">;
 export type ToolResult = Pick<EventData["tool/result"], "message" | "error" | "meta">;
 
-/** `● bash  make the data  → exit 0, 3 lines`, at most the terminal's width. */
-export function resultCard(call: ToolCall, result: ToolResult, terminal: Terminal): string {
+/** `● bash  make the data  → exit 0, 3 lines  [2]`, at most the terminal's width; `[2]` is the mark. */
+export function resultCard(
+  call: ToolCall,
+  result: ToolResult,
+  terminal: Terminal,
+  mark = "",
+): string {
   const glyphs = glyphsOf(terminal);
   const block = result.message.content.find(
     (one): one is ToolResultBlock => one.type === "tool-result",
@@ -16,7 +21,8 @@ export function resultCard(call: ToolCall, result: ToolResult, terminal: Termina
   const name = nameOf(call);
   const head = `${failed ? glyphs.fault : glyphs.call} ${name}`;
   const arrow = `  ${glyphs.arrow} `;
-  const room = terminal.columns - widthOf(head) - 2 - widthOf(arrow);
+  const tail = mark === "" ? "" : `  ${mark}`;
+  const room = terminal.columns - widthOf(head) - 2 - widthOf(arrow) - widthOf(tail);
   const title = titleOf(call);
   const wanted = summaryOf(block, result);
   const summary = fit(
@@ -29,7 +35,8 @@ export function resultCard(call: ToolCall, result: ToolResult, terminal: Termina
   return (
     styled(terminal, color, head) +
     (shown === "" ? "" : `  ${shown}`) +
-    (summary === "" ? "" : styled(terminal, failed ? "red" : "dim", `${arrow}${summary}`))
+    (summary === "" ? "" : styled(terminal, failed ? "red" : "dim", `${arrow}${summary}`)) +
+    styled(terminal, "dim", tail)
   );
 }
 

@@ -1,6 +1,9 @@
 import type { Terminal } from "./terminal.js";
 
-type Block = "none" | "text" | "user" | "card" | "todo" | "note";
+type Block = "none" | "text" | "user" | "card" | "block" | "note";
+
+/** Kinds that are set apart from one of their own kind too. */
+const apart: ReadonlySet<Block> = new Set(["text", "block"]);
 
 /** Knows where the cursor is: blocks of a different kind are set apart, open lines are ended, a status line comes and goes. */
 export class Page {
@@ -65,8 +68,7 @@ export class Page {
   #open(block: Block): void {
     this.#clearStatus();
     this.closeText();
-    if (this.#block !== "none" && (this.#block !== block || block === "text" || block === "todo"))
-      this.#write("\n");
+    if (this.#block !== "none" && (this.#block !== block || apart.has(block))) this.#write("\n");
     this.#block = block;
   }
 

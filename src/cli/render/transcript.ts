@@ -9,8 +9,12 @@ import { fit, glyphsOf, styled, type Style, type Terminal } from "./terminal.js"
 import { todoLines } from "./todos.js";
 
 export interface TranscriptOptions {
-  /** Print the user's messages too (default true); a chat that shows its own input turns it off. */
+  /** Print the user's messages too (default true). */
   readonly showUser?: boolean;
+  /** Gets the line about calls under way, empty for none, where something else than the transcript shows it. */
+  readonly status?: (line: string) => void;
+  /** What a card is opened by, shown at its end. */
+  readonly cardMark?: (entry: EntryOf<"tool/result">) => string;
 }
 
 /**
@@ -20,18 +24,20 @@ export interface TranscriptOptions {
 export class Transcript {
   readonly #page: Page;
   readonly #terminal: Terminal;
-  readonly #showUser: boolean;
+  readonly #options: TranscriptOptions;
   readonly #calls = new Map<string, ToolCall>();
   #cleaner = new Cleaner();
-  /** What was streamed for `#step`, as it came. */
-  #streamed = "";
   #step = "";
+  /** What of `#step` was printed, as it came. */
+  #shown = "";
+  /** What its execution has streamed; behind `#shown` while a lost worker's call runs again. */
+  #streamed = "";
   #todos = "";
 
   constructor(write: (text: string) => void, terminal: Terminal, options: TranscriptOptions = {}) {
     this.#page = new Page(write, terminal);
     this.#terminal = terminal;
-    this.#showUser = options.showUser ?? true;
+    this.#options = options;
   }
 
   event(event: WatchEvent): void {
@@ -43,7 +49,8 @@ export class Transcript {
           ? this.#stream(`${event.turn}.${event.step}`, event.text)
           : undefined;
       case "restart":
-        return this.#restart("this step runs again: what came so far is dropped");
+        this.#streamed = "";
+        return;
       case "state":
         return event.state === "faulted"
           ? this.#line("red", "the session is faulted: it takes no more turns")
@@ -51,6 +58,12 @@ export class Transcript {
       case "connection":
         return this.#line("dim", event.up ? "it goes on" : `waiting: ${oneLine(event.message)}`);
     }
+  }
+
+  /** Lines that are not the session's, set apart; clean, but for colours. */
+  notice(lines: readonly string[], kind: "note" | "block" = "note"): void {
+    this.#page.lines(kind, lines);
+    this.#showRunning();
   }
 
   /** Ends an open line and takes the running line away. */
@@ -73,10 +86,10 @@ export class Transcript {
         return this.#todo(entry);
       case "turn/end":
         this.#calls.clear();
-        this.#page.status("");
+        this.#showRunning();
         return this.#note(entry);
       case "llm/retry":
-        this.#restart("what came so far is dropped");
+        this.#drop("what came so far is dropped");
         return this.#note(entry);
       default:
         return this.#note(entry);
@@ -105,28 +118,48 @@ export class Transcript {
     ).trimEnd();
     if (message.source.kind !== "user")
       return this.#line("dim", `[${oneLine(message.source.kind)}] ${oneLine(text)}`);
-    if (!this.#showUser) return;
+    if (this.#options.showUser === false) return;
     this.#page.lines(
       "user",
       text.split("\n").map((line) => styled(this.#terminal, "bold", `> ${line}`)),
     );
   }
 
+  /** Prints what is new: an execution that says again what was printed adds nothing until it goes beyond. */
   #stream(step: string, text: string): void {
     if (step !== this.#step) this.#begin(step);
+    const level = this.#streamed.length === this.#shown.length;
     this.#streamed += text;
-    this.#page.text(this.#cleaner.push(text));
+    if (level || this.#streamed.startsWith(this.#shown)) {
+      this.#page.text(this.#cleaner.push(this.#streamed.slice(this.#shown.length)));
+    } else if (this.#shown.startsWith(this.#streamed)) {
+      return;
+    } else {
+      this.#retell("this step ran again and says something else");
+    }
+    this.#shown = this.#streamed;
   }
 
   #begin(step: string): void {
     this.#step = step;
     this.#streamed = "";
+    this.#shown = "";
     this.#cleaner = new Cleaner();
   }
 
-  #restart(why: string): void {
-    if (this.#streamed.trim() !== "") this.#line("dim", `(${why})`);
+  /** Says that what was printed does not count, and forgets it. */
+  #drop(why: string): void {
+    const printed = this.#shown.trim() !== "";
     this.#begin("");
+    if (printed) this.#line("dim", `(${why})`);
+  }
+
+  #retell(why: string): void {
+    const [step, text] = [this.#step, this.#streamed];
+    this.#drop(why);
+    this.#begin(step);
+    this.#streamed = text;
+    this.#page.text(this.#cleaner.push(text));
   }
 
   #assistant({ data }: EntryOf<"assistant/message">): void {
@@ -136,18 +169,21 @@ export class Transcript {
       .join("");
     const step = `${data.turn}.${data.step}`;
     if (step !== this.#step) this.#begin(step);
-    if (!text.startsWith(this.#streamed)) {
-      this.#restart("the reply as it is kept:");
-      this.#begin(step);
+    if (text.startsWith(this.#shown)) {
+      this.#streamed = this.#shown;
+      this.#stream(step, text.slice(this.#shown.length));
+    } else {
+      this.#streamed = text;
+      this.#retell("the reply as it is kept:");
     }
-    this.#stream(step, text.slice(this.#streamed.length));
     this.#page.text(this.#cleaner.end());
     this.#page.closeText();
     this.#begin("");
     if (data.interrupted === true) this.#line("dim", "(interrupted)");
   }
 
-  #result({ data }: EntryOf<"tool/result">): void {
+  #result(entry: EntryOf<"tool/result">): void {
+    const { data } = entry;
     const block = data.message.content.find((one) => one.type === "tool-result");
     const callId = block?.type === "tool-result" ? block.callId : "";
     const call = this.#calls.get(callId) ?? { name: "tool", arguments: "" };
@@ -155,7 +191,9 @@ export class Transcript {
     const failed = data.error !== undefined || (block?.type === "tool-result" && block.isError);
     // The list itself was printed when it was written.
     if (call.name !== "todo_write" || failed)
-      this.#page.lines("card", [resultCard(call, data, this.#terminal)]);
+      this.#page.lines("card", [
+        resultCard(call, data, this.#terminal, this.#options.cardMark?.(entry)),
+      ]);
     this.#showRunning();
   }
 
@@ -163,12 +201,14 @@ export class Transcript {
     const todos = JSON.stringify(data.todos);
     if (todos === this.#todos) return;
     this.#todos = todos;
-    this.#page.lines("todo", todoLines(data.todos, this.#terminal));
+    this.#page.lines("block", todoLines(data.todos, this.#terminal));
     this.#showRunning();
   }
 
   #showRunning(): void {
     const running = [...this.#calls.values()].filter((call) => call.name !== "todo_write");
-    this.#page.status(runningLine(running, this.#terminal));
+    const line = runningLine(running, this.#terminal);
+    if (this.#options.status === undefined) this.#page.status(line);
+    else this.#options.status(line);
   }
 }

@@ -1,0 +1,63 @@
+import { resolve } from "node:path";
+import type { ModelRoute, Settings } from "../../config.js";
+import { LonghaulError } from "../../contracts/errors.js";
+import type { WorkerRequest } from "../backend.js";
+import type { Context } from "../command.js";
+import type { ToolDefinition } from "../../tools/define.js";
+import { progress } from "../progress.js";
+
+export const toolsOption = {
+  tools: {
+    type: "string",
+    value: "file",
+    help: "a TypeScript or JavaScript file with tools of your own, for the worker this starts",
+  },
+} as const;
+
+/** What a worker of this process is started with; its tools file is read now. Throws INVALID_CONFIG. */
+export async function workerParts(
+  context: Context,
+  settings: Settings,
+  toolsFile: string | undefined,
+): Promise<WorkerRequest> {
+  const { io } = context;
+  return {
+    roles: ["session", "host"],
+    hostId: settings.hostId,
+    tools:
+      toolsFile === undefined ? [] : await context.orStop(loadTools(resolve(io.cwd, toolsFile))),
+    async models() {
+      const { providersFromEnv } = await import("../../models/providers.js");
+      return namingFile(settings, () => providersFromEnv(io.env, settings.file));
+    },
+  };
+}
+
+async function loadTools(path: string): Promise<readonly ToolDefinition[]> {
+  return (await import("../../tools/load.js")).loadToolsFile(path);
+}
+
+/**
+ * Refuses a model that a worker of this process could not call: MODEL_NOT_FOUND for an unknown provider, AUTH and
+ * INVALID_CONFIG for its key and base URL. A worker elsewhere may have what this process lacks.
+ */
+export async function checkModelOf(
+  { io }: Context,
+  settings: Settings,
+  route: ModelRoute,
+): Promise<void> {
+  if (route.provider === "scripted") return;
+  const { checkModel } = await import("../../models/providers.js");
+  const problem = namingFile(settings, () => checkModel(route, io.env, settings.file));
+  if (problem?.certain === true) throw new LonghaulError(problem.code, problem.message);
+  if (problem !== undefined) progress(io)(problem.message);
+}
+
+function namingFile<T>({ configFile }: Settings, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof LonghaulError) || error.code !== "INVALID_CONFIG") throw error;
+    throw new LonghaulError("INVALID_CONFIG", `${configFile}: ${error.message}`, { cause: error });
+  }
+}
