@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { JobSnapshot } from "../../src/contracts/jobs.js";
 import { decideSettle } from "../../src/domain/job-settle.js";
-import { baselineFrame, checkSnapshot, jobsFrame } from "../../src/domain/job-views.js";
+import {
+  baselineFrame,
+  changedOwners,
+  checkSnapshot,
+  jobsFrame,
+} from "../../src/domain/job-views.js";
 import { JobRig } from "../support/jobs-rig.js";
 
 const killed = { status: "killed" } as const;
@@ -171,6 +176,14 @@ describe("changes of what is visible", () => {
     expect(rig.changes).toEqual([undefined]);
     rig.disposeOwner(owner, () => undefined);
     expect(rig.changes).toHaveLength(1);
+  });
+
+  it("a late end moves nobody's set", () => {
+    const rig = new JobRig();
+    const id = rig.begin("bash");
+    rig.settle(id);
+    const data = { id, status: "failed", finishedAt: 9 } as const;
+    expect(changedOwners(rig.state, { type: "job/settled", seq: 9, time: 9, data })).toEqual([]);
   });
 
   it("[jobs/91] a user interface sees a whole lifecycle and consumes nothing", () => {

@@ -327,6 +327,14 @@ describe("job_kill", () => {
     expect(boundJobResult(textOutcome(long), undefined)).toEqual(textOutcome(long));
   });
 
+  it("an error that reads like the default text is cut as an error", () => {
+    const shown = `${"x".repeat(100)}\n[status: running]`;
+    const rendered = { shown, content: "x".repeat(100), suffix: "\n[status: running]" };
+    const failed = { ...textOutcome(shown), isError: true };
+    const text = boundJobResult(failed, 64, rendered).content[0]?.text;
+    expect(text?.endsWith("\n[result truncated]")).toBe(true);
+  });
+
   it("[jobs/68] a job that had finished keeps its unread output", () => {
     const rig = new JobRig();
     const id = rig.begin("bash");
