@@ -45,9 +45,7 @@ export async function growAndSample(
           while (left-- > 0) await add();
         }),
       );
-      // What a process sheds only after some collections is not to be taken for less per workflow.
-      for (let extra = samples.length === 0 ? 4 : 0; extra > 0; extra--) await take(child);
-      const sample = await take(child);
+      const sample = await takeLeast(child);
       if (sample.workflows !== count) {
         throw new Error(`expected ${count} cached workflows, the worker has ${sample.workflows}`);
       }
@@ -60,18 +58,34 @@ export async function growAndSample(
   }
 }
 
+/** Samples until memory stops shrinking: V8 gives pages back over several collections. */
+async function takeLeast(child: ChildProcess): Promise<MemorySample> {
+  let least = await take(child);
+  for (let [rounds, idle] = [1, 0]; rounds < 12 && idle < 2; rounds++) {
+    const next = await take(child);
+    idle = next.rssBytes < least.rssBytes * 0.995 ? 0 : idle + 1;
+    if (next.rssBytes < least.rssBytes) least = next;
+  }
+  return least;
+}
+
 async function take(child: ChildProcess): Promise<MemorySample> {
   child.send("sample");
   return (await answer(child)) as MemorySample;
 }
 
 async function answer(child: ChildProcess): Promise<unknown> {
-  const signal = AbortSignal.timeout(60_000);
-  const [message] = await Promise.race([
-    once(child, "message", { signal }),
-    once(child, "exit", { signal }).then(() => Promise.reject(new Error("the worker ended"))),
-  ]);
-  return message;
+  const settled = new AbortController();
+  const signal = AbortSignal.any([settled.signal, AbortSignal.timeout(60_000)]);
+  try {
+    const [message] = await Promise.race([
+      once(child, "message", { signal }),
+      once(child, "exit", { signal }).then(() => Promise.reject(new Error("the worker ended"))),
+    ]);
+    return message;
+  } finally {
+    settled.abort();
+  }
 }
 
 /** Least-squares slope of `y` over the number of workflows. */

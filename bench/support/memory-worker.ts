@@ -66,18 +66,12 @@ async function startBare(): Promise<() => Promise<void>> {
 }
 
 async function sample(): Promise<MemorySample> {
-  const rounds: MemorySample[] = [];
-  for (let round = 0; round < 3; round++) {
-    globalThis.gc?.();
-    const thread = await collectInThread();
-    globalThis.gc?.();
-    const { rss, heapUsed } = process.memoryUsage();
-    rounds.push({ rssBytes: rss, mainHeapBytes: heapUsed, ...thread });
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  const [least] = rounds.toSorted((a, b) => a.rssBytes - b.rssBytes);
-  if (least === undefined) throw new Error("no sample");
-  return least;
+  globalThis.gc?.();
+  const thread = await collectInThread();
+  globalThis.gc?.();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rssBytes: rss, mainHeapBytes: heapUsed, ...thread };
 }
 
 type ThreadSample = Pick<MemorySample, "heapBytes" | "workflows" | "modules">;
