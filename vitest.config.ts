@@ -10,11 +10,45 @@ const temporal = {
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], setupFiles: ["test/support/fail-on-console.ts"] } },
-      { test: { name: "replay", include: ["test/replay/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 } },
-      { test: { ...temporal, name: "temporal", include: ["test/temporal/**/*.test.ts"], env: { LONGHAUL_TEST_CACHE: "100" } } },
-      { test: { ...temporal, name: "temporal-cold", include: ["test/temporal/**/*.test.ts"], env: { LONGHAUL_TEST_CACHE: "0" } } },
-      { test: { ...temporal, name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 180_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          setupFiles: ["test/support/fail-on-console.ts"],
+        },
+      },
+      {
+        test: {
+          name: "replay",
+          include: ["test/replay/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          ...temporal,
+          name: "temporal",
+          include: ["test/temporal/**/*.test.ts"],
+          env: { LONGHAUL_TEST_CACHE: "100" },
+        },
+      },
+      {
+        test: {
+          ...temporal,
+          name: "temporal-cold",
+          include: ["test/temporal/**/*.test.ts"],
+          env: { LONGHAUL_TEST_CACHE: "0" },
+        },
+      },
+      {
+        test: {
+          ...temporal,
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          testTimeout: 180_000,
+        },
+      },
     ],
   },
 });

@@ -30,6 +30,7 @@ const areas = {
     ...plainNode,
     but: ["@temporalio/client", "@temporalio/common", "@temporalio/proto"],
   },
+  testing: { areas: ["contracts", "models"], packages: [] },
   config: { areas: ["contracts", "schemas", "domain"], ...plainNode },
   worker: {
     areas: [...world, "schemas", "domain", "workflows", "activities", "client", "config"],

@@ -27,7 +27,12 @@ export type EndReason =
   | { readonly kind: "completed" }
   | { readonly kind: "aborted"; readonly reason: AbortReason }
   | { readonly kind: "blocked"; readonly message?: string }
-  | { readonly kind: "error"; readonly message: string; readonly code: ErrorCode; readonly status?: number }
+  | {
+      readonly kind: "error";
+      readonly message: string;
+      readonly code: ErrorCode;
+      readonly status?: number;
+    }
   | { readonly kind: "max-tokens" }
   | { readonly kind: "interrupted" };
 
@@ -72,8 +77,15 @@ export interface EventData {
     /** Longhaul's own key: this insertion opens a turn when the session is idle (followup and steer, not inject). */
     readonly wake?: true;
   };
-  "request/header": { readonly header: RequestHeader; readonly reason: "initial" | "resume" | "change" };
-  "request/context": { readonly provider: string; readonly model: string; readonly contextWindow?: number };
+  "request/header": {
+    readonly header: RequestHeader;
+    readonly reason: "initial" | "resume" | "change";
+  };
+  "request/context": {
+    readonly provider: string;
+    readonly model: string;
+    readonly contextWindow?: number;
+  };
   "llm/retry": {
     readonly retryId: string;
     readonly turn: number;
@@ -93,20 +105,31 @@ export interface EventData {
   "session/end-seed": Record<string, never>;
   "session/open": { readonly header: SessionHeader; readonly config: SessionConfig };
   "session/config": { readonly config: SessionConfig };
-  "session/tools": { readonly epoch: number; readonly tools: readonly ToolRow[]; readonly jobKinds: readonly string[] };
+  "session/tools": {
+    readonly epoch: number;
+    readonly tools: readonly ToolRow[];
+    readonly jobKinds: readonly string[];
+  };
   "session/bound": { readonly host: string; readonly epoch: number };
   "session/live": { readonly live: boolean; readonly why: string };
   /** The running turn is to end; what was queued before it waits for the next wake. */
   "session/interrupt": { readonly reason: AbortReason; readonly keepInbox: boolean };
   "session/close": { readonly reason?: string };
   /** A signal that was refused: nobody waits for a verdict, so the log keeps it (design D10). */
-  "session/rejected": { readonly command: string; readonly id?: string; readonly code: ErrorCode; readonly message: string };
+  "session/rejected": {
+    readonly command: string;
+    readonly id?: string;
+    readonly code: ErrorCode;
+    readonly message: string;
+  };
 }
 
 export type EventType = keyof EventData;
 
 /** How an entry changes the surface; positions are surface positions (spec/harness §1). */
-export type SurfaceOp = "append" | { readonly op: "replace"; readonly start: number; readonly end: number };
+export type SurfaceOp =
+  | "append"
+  | { readonly op: "replace"; readonly start: number; readonly end: number };
 
 export interface EntryOf<T extends EventType> {
   readonly type: T;

@@ -38,7 +38,12 @@ export interface ModelFailure {
 export type ModelPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string; readonly replay?: unknown }
-  | { readonly type: "tool-call"; readonly callId: string; readonly name: string; readonly arguments: string }
+  | {
+      readonly type: "tool-call";
+      readonly callId: string;
+      readonly name: string;
+      readonly arguments: string;
+    }
   | { readonly type: "finish"; readonly reason: FinishReason; readonly usage?: Usage }
   | { readonly type: "failure"; readonly failure: ModelFailure };
 

@@ -85,7 +85,12 @@ export interface SessionView {
   readonly todos: readonly TodoItem[] | null;
   /** `seq` of the last entry; -1 when the log is empty. */
   readonly lastSeq: number;
-  readonly lastEnd?: { readonly turn: number; readonly kind: string; readonly code?: ErrorCode; readonly message?: string };
+  readonly lastEnd?: {
+    readonly turn: number;
+    readonly kind: string;
+    readonly code?: ErrorCode;
+    readonly message?: string;
+  };
 }
 
 export interface LogQuery {

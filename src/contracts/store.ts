@@ -16,7 +16,10 @@ export interface Store {
   /** Flushes a stream to stable storage. */
   sync(session: string, stream: string): Promise<void>;
   /** Streams of a session whose id starts with `prefix`, in the order of their names. */
-  list(session: string, prefix: string): Promise<readonly { readonly stream: string; readonly bytes: number }[]>;
+  list(
+    session: string,
+    prefix: string,
+  ): Promise<readonly { readonly stream: string; readonly bytes: number }[]>;
   /** Removes everything of a session. */
   remove(session: string): Promise<void>;
   /** A address a person can use to read a stream, e.g. a path. */

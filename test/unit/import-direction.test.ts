@@ -32,6 +32,7 @@ const allowed: Record<string, string[]> = {
     "@temporalio/client",
     "@temporalio/common",
   ],
+  testing: ["contracts", "models"],
   client: [
     ...shared,
     ...node,
