@@ -1,8 +1,8 @@
 import { DefaultLogger, Runtime, Worker } from "@temporalio/worker";
-import type { LogEntry } from "../../src/contracts/log.js";
 import { compareRequests } from "../support/witness.js";
 import { compareWithHistory, readHistory } from "../support/witness-history.js";
 import { entriesOf, notOnce, type Evidence } from "./evidence.js";
+import type { Site } from "./site.js";
 import { checkTools } from "./tool-checks.js";
 import type { Trial } from "./trial.js";
 
@@ -21,7 +21,7 @@ export async function findProblems(trial: Trial, evidence: Evidence): Promise<st
     ...evidence.alive.map((line) => `still alive: ${line}`),
     ...site.worker.surprises.splice(0),
     ...site.server.surprises.splice(0),
-    ...(await replay(trial, id)),
+    ...(await replayProblems(site, id)),
   ];
 }
 
@@ -47,11 +47,10 @@ function checkLog(evidence: Evidence): string[] {
   ];
 }
 
-/** The history alone gives the same log again (design D1), times apart: the summary counts those. */
+/** The history alone gives the same log again, byte for byte (design D1). */
 function checkReplayedLog({ log, replayed }: Evidence): string[] {
-  const timeless = (entry: LogEntry | undefined): string => JSON.stringify({ ...entry, time: 0 });
   return Array.from({ length: Math.max(log.length, replayed.length) }, (_, seq) => {
-    const [before, after] = [timeless(log[seq]), timeless(replayed[seq])];
+    const [before, after] = [JSON.stringify(log[seq]), JSON.stringify(replayed[seq])];
     return before === after ? [] : [`entry ${seq} was ${before}, after a replay it is ${after}`];
   }).flat();
 }
@@ -175,15 +174,12 @@ function quietRuntime(): void {
   Runtime.install({ logger: new DefaultLogger("ERROR") });
 }
 
-async function replay(trial: Trial, id: string): Promise<string[]> {
+/** Why the history of a session does not replay; empty when it does. */
+export async function replayProblems(site: Site, id: string): Promise<string[]> {
   quietRuntime();
-  const history = await trial.site.temporal.workflow.getHandle(id).fetchHistory();
+  const history = await site.temporal.workflow.getHandle(id).fetchHistory();
   try {
-    await Worker.runReplayHistory(
-      { workflowBundle: { codePath: trial.site.bundlePath } },
-      history,
-      id,
-    );
+    await Worker.runReplayHistory({ workflowBundle: { codePath: site.bundlePath } }, history, id);
     return [];
   } catch (error) {
     return [`its history does not replay: ${String(error)}`];

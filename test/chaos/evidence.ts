@@ -67,9 +67,6 @@ export async function collectEvidence(trial: Trial): Promise<Evidence> {
   await site.worker.kill();
   await site.startWorker();
   const replayed = await readLog(session);
-  // A query that meets a result no workflow task has seen makes the SDK apply it with the time of the task before.
-  const late = log.filter(({ time }, seq) => replayed[seq]?.time !== time).length;
-  const note = late === 0 ? "" : `; ${late} entries have another time after a replay`;
   return {
     log,
     replayed,
@@ -81,11 +78,11 @@ export async function collectEvidence(trial: Trial): Promise<Evidence> {
     files,
     settledAt: settledAt(history),
     alive,
-    summary: `${turns} turns, ${log.length} entries, ${history.events?.length ?? 0} events; ${recorded.length} model calls for ${replies} replies; ${results.length} tool results, ${unknown} of unknown outcome${note}`,
+    summary: `${turns} turns, ${log.length} entries, ${history.events?.length ?? 0} events; ${recorded.length} model calls for ${replies} replies; ${results.length} tool results, ${unknown} of unknown outcome`,
   };
 }
 
-/** Not the time of the entry: the clock of a workflow may lag while it answers a query. */
+/** From history, which does not take the session's word for its times. */
 function settledAt(history: HistoryJson): Map<string, number> {
   const claims = new Map<string, string>();
   const times = new Map<string, number>();
@@ -119,7 +116,7 @@ interface ScheduledAttributes {
   readonly input?: { readonly payloads?: readonly { readonly data: string }[] };
 }
 
-async function readLog(session: SessionClient): Promise<LogEntry[]> {
+export async function readLog(session: SessionClient): Promise<LogEntry[]> {
   const log: LogEntry[] = [];
   for await (const entry of session.log()) log.push(entry);
   return log;

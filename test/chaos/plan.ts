@@ -1,16 +1,16 @@
+import { askFrozenCrowd } from "./crowd.js";
 import { freezeWorkers } from "./freezes.js";
 import { windows } from "./moment.js";
 import type { Random } from "./random.js";
 import { killServers } from "./server-kills.js";
-import type { Trial } from "./trial.js";
+import type { Site } from "./site.js";
+import { runTrial, type Trial, type TrialResult } from "./trial.js";
 import { killWorkers, type Target } from "./worker-kills.js";
 
 export interface PlannedTrial {
   readonly name: string;
   readonly part: "worker" | "server";
-  /** Scripted turns it may use. */
-  readonly turns: number;
-  readonly attack: (trial: Trial) => Promise<void>;
+  readonly run: (site: Site, random: Random, say: (line: string) => void) => Promise<TrialResult>;
 }
 
 /** Trials of one lane share a server and a worker; lanes run at once. */
@@ -44,6 +44,7 @@ export function planFull(random: Random): Lane[] {
       killing("workers killed, 1", targets.slice(0, 5), 4),
       killing("workers killed, 2", targets.slice(5, 10), 4),
       freezing("worker frozen, shortly", [6_000]),
+      crowding("a crowd asks a frozen worker", 8, 4),
     ],
     [
       killing("workers killed, 3", targets.slice(10, 15), 4),
@@ -62,13 +63,31 @@ export function planFull(random: Random): Lane[] {
 }
 
 function killing(name: string, plan: readonly Target[], turns: number): PlannedTrial {
-  return { name, part: "worker", turns, attack: (trial) => killWorkers(trial, plan) };
+  return attacking(name, "worker", turns, (trial) => killWorkers(trial, plan));
 }
 
 function freezing(name: string, plan: readonly number[]): PlannedTrial {
-  return { name, part: "worker", turns: 2, attack: (trial) => freezeWorkers(trial, plan) };
+  return attacking(name, "worker", 2, (trial) => freezeWorkers(trial, plan));
 }
 
 function serverKilling(name: string, plan: readonly Target[], turns: number): PlannedTrial {
-  return { name, part: "server", turns, attack: (trial) => killServers(trial, plan) };
+  return attacking(name, "server", turns, (trial) => killServers(trial, plan));
+}
+
+function crowding(name: string, sessions: number, rounds: number): PlannedTrial {
+  const run: PlannedTrial["run"] = (site, random, say) =>
+    askFrozenCrowd(site, random, say, { sessions, rounds });
+  return { name, part: "worker", run };
+}
+
+/** A session of turns of ten steps, of which it may use so many. */
+function attacking(
+  name: string,
+  part: PlannedTrial["part"],
+  turns: number,
+  attack: (trial: Trial) => Promise<void>,
+): PlannedTrial {
+  const run: PlannedTrial["run"] = (site, random, say) =>
+    runTrial(site, random, say, { turns, steps: 9 }, attack);
+  return { name, part, run };
 }

@@ -6,7 +6,7 @@ import { windows } from "./moment.js";
 import { planFull, planShort, type Lane } from "./plan.js";
 import { createRandom, type Random } from "./random.js";
 import { openSite, type Site } from "./site.js";
-import { runTrial, type TrialResult } from "./trial.js";
+import type { TrialResult } from "./trial.js";
 
 const usage = "usage: npm run chaos -- [--short] [--seed N] [--only worker|server]";
 
@@ -109,11 +109,11 @@ async function runLane(lane: Lane, random: Random): Promise<Row[]> {
     return lane.map(({ name }) => broken(name, error));
   }
   try {
-    for (const { name, turns, attack } of lane) {
+    for (const { name, run } of lane) {
       const say = (line: string): void => console.log(`[${name}] ${line.trim()}`);
       const began = Date.now();
       try {
-        const result = await runTrial(site, random.fork(name), say, { turns, steps: 9 }, attack);
+        const result = await run(site, random.fork(name), say);
         rows.push({
           name,
           result,
