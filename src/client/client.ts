@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { WorkflowFailedError, type Client, type Connection } from "@temporalio/client";
 import { LonghaulError } from "../contracts/errors.js";
 import { queries, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
@@ -52,6 +53,8 @@ export class LonghaulClient implements AsyncDisposable {
     connection: Connection,
     client: Client,
   ) {
+    // One listener for each call under way: many are no leak.
+    setMaxListeners(0, this.#closing.signal);
     this.#connection = connection;
     this.#bounds = {
       withDeadline: (deadline, fn) => connection.withDeadline(deadline, fn),
