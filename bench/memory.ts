@@ -14,7 +14,7 @@ import { scenarioOf, type Workload } from "./support/workload.js";
 
 const { values: options } = parseArgs({
   options: {
-    repeat: { type: "string", default: "2" },
+    repeat: { type: "string", default: "1" },
     scale: { type: "string", default: "1" },
     only: { type: "string" },
     samples: { type: "boolean", default: false },
@@ -46,7 +46,7 @@ const budget = 1.3;
 
 if (options.help) {
   console.log(`bench:memory measures what one idle cached session adds to a worker's memory after its turn.
-  --repeat <n>    measure everything n times and take medians (default 2)
+  --repeat <n>    measure everything n times and take medians (default 1)
   --scale <n>     n times as many workflows (default 1: 500, and 50 of the long ones)
   --only <text>   only cases whose name contains the text
   --samples       the samples the slopes are drawn through
@@ -185,7 +185,7 @@ What one more idle cached workflow adds to its worker. Each figure is the slope 
 a process of its own while the number of workflows grows, the first sample after a warm-up; for each sample both threads
 collect their garbage until the process shrinks no further (the workflow thread on request, support/collect-in-thread.cjs),
 and the number of cached workflows is counted there. RSS is of the whole process, heap of the thread that holds the workflows. Medians of
-${options.repeat} runs in alternating order. "Bare": a workflow on the bare SDK with one update, one query and the same model answers.
+${options.repeat} run(s) in alternating order. "Bare": a workflow on the bare SDK with one update, one query and the same model answers.
 `);
   printTable(
     ["case", "workflows", "KB RSS", "bare", "ratio", "budget", "KB heap", "bare heap", "ratio"],
