@@ -181,8 +181,8 @@ Only the session:\n  ${more.join("\n  ")}`);
 
 function report(rows: readonly Row[]): void {
   console.log(`
-What one more idle cached workflow adds to its worker. Each figure is the slope of a line through samples of a worker in
-a process of its own while the number of workflows grows, the first sample after a warm-up; for each sample both threads
+What one more idle cached workflow adds to its worker. Each figure is the median slope between samples of a worker
+in a process of its own while the number of workflows grows, the first sample after a warm-up; for each sample both threads
 collect their garbage until the process shrinks no further (the workflow thread on request, support/collect-in-thread.cjs),
 and the number of cached workflows is counted there. RSS is of the whole process, heap of the thread that holds the workflows. Medians of
 ${options.repeat} run(s) in alternating order. "Bare": a workflow on the bare SDK with one update, one query and the same model answers.

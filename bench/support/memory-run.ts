@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { median } from "./report.js";
 import type { MemorySample, MemoryWorkerOptions } from "./memory-worker.js";
 
 const flags = [
@@ -88,19 +89,15 @@ async function answer(child: ChildProcess): Promise<unknown> {
   }
 }
 
-/** Least-squares slope of `y` over the number of workflows. */
+/** Median slope of `y` over the number of workflows between all pairs of samples: one that is off does not count. */
 export function perWorkflow(
   samples: readonly MemorySample[],
   y: (sample: MemorySample) => number,
 ): number {
-  const mean = (of: (sample: MemorySample) => number): number =>
-    samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
-  const [x, middle] = [mean((sample) => sample.workflows), mean(y)];
-  let above = 0;
-  let below = 0;
-  for (const sample of samples) {
-    above += (sample.workflows - x) * (y(sample) - middle);
-    below += (sample.workflows - x) ** 2;
-  }
-  return above / below;
+  const slopes = samples.flatMap((one, index) =>
+    samples
+      .slice(index + 1)
+      .map((other) => (y(other) - y(one)) / (other.workflows - one.workflows)),
+  );
+  return median(slopes);
 }
