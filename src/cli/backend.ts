@@ -63,6 +63,8 @@ export interface Backend {
   createSession(options: CreateSessionOptions): Promise<Session>;
   session(id: string): Session;
   list(filter: ListFilter): Promise<readonly SessionSummary[]>;
+  /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */
+  workerSeen(): Promise<boolean>;
   startWorker(request: WorkerRequest): Promise<RunningWorker>;
   /** Stops what was started, last first. */
   close(): Promise<void>;

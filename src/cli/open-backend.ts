@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import { Connection, type ConnectionOptions } from "@temporalio/client";
 import { LonghaulClient } from "../client/index.js";
-import { searchAttributes, type SearchAttributeName } from "../contracts/names.js";
+import { queues, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
 import { acquireServer } from "../server/index.js";
 import { openDirectoryStore } from "../store/directory.js";
 import type { Backend, RunningWorker } from "./backend.js";
@@ -42,6 +43,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       createSession: (options) => client.createSession(options),
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
+      workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [] }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {
           // Before any workflow thread starts, and after the import has seen the zone commands are to run in.
@@ -81,3 +83,25 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
 const wanted = Object.keys(searchAttributes) as SearchAttributeName[];
+
+/** A poll lasts up to a minute, and its time is that of its beginning. */
+const pollMs = 70_000;
+
+async function workerSeen(options: ConnectionOptions, namespace: string): Promise<boolean> {
+  const connection = await Connection.connect(options);
+  try {
+    const { pollers } = await connection.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name: queues.sessions },
+      taskQueueType: workflowTasks,
+    });
+    return pollers.some(
+      ({ lastAccessTime }) => Date.now() - Number(lastAccessTime?.seconds ?? 0) * 1_000 < pollMs,
+    );
+  } finally {
+    await connection.close();
+  }
+}
+
+/** `TASK_QUEUE_TYPE_WORKFLOW` of the API. */
+const workflowTasks = 1;

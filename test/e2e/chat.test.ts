@@ -118,7 +118,7 @@ describe("a chat on a terminal", () => {
     // Bracketed paste: newlines stay in the message.
     terminal.type("\u001b[200~pasted one\npasted two\u001b[201~\r");
     await terminal.shows(/^> pasted one\n> pasted two$/m);
-    await terminal.shows("Round 2 is done.");
+    await terminal.shows(/Round 2 is done\.\n\n❯$/);
     // Up brings back what was sent, also in the next chat.
     terminal.type("\u001b[A");
     await terminal.shows(/^❯ pasted one\n {2}pasted two$/m);

@@ -1,4 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawn } from "node:child_process";
@@ -353,6 +355,53 @@ describe("with a worker and a server that stay", () => {
     expect(numbers).toEqual(Array.from({ length: 60 }, (_, n) => n));
     await cli("close", id);
     expect(await following.ended).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
+describe("run with a model over HTTP", () => {
+  test("a worker of its own calls the provider that the environment and config.yaml name", async () => {
+    const asked: { readonly key: string | undefined; readonly body: string }[] = [];
+    const provider = createServer((request, response) => {
+      let body = "";
+      request.on("data", (piece) => (body += piece));
+      request.on("end", () => {
+        asked.push({ key: request.headers.authorization, body });
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        const choices = [
+          { index: 0, delta: { role: "assistant", content: "Hello " } },
+          { index: 0, delta: { content: "over HTTP." } },
+          { index: 0, delta: {}, finish_reason: "stop" },
+        ];
+        for (const choice of choices)
+          response.write(
+            `data: ${JSON.stringify({ id: "1", model: "toy", choices: [choice] })}\n\n`,
+          );
+        response.end("data: [DONE]\n\n");
+      });
+    });
+    const own = join(root, "http");
+    try {
+      const port = await new Promise<number>((resolve) =>
+        provider.listen(0, "127.0.0.1", () => resolve((provider.address() as AddressInfo).port)),
+      );
+      mkdirSync(own);
+      writeFileSync(
+        join(own, "config.yaml"),
+        `allowParallelInProgress: true\nmodel: openai-compatible/toy\nproviders: { openai-compatible: { baseUrl: "http://127.0.0.1:${port}/v1" } }\nmodels: { openai-compatible/toy: { maxTokens: 77 } }\n`,
+      );
+      const env = userEnvironment({ LONGHAUL_HOME: own, LONGHAUL_API_KEY: "a-key-of-no-use" });
+      expect(await runCliProcess(["run", "say hello"], { env })).toEqual({
+        code: 0,
+        stdout: "Hello over HTTP.\n",
+        stderr: "",
+      });
+      expect(asked).toHaveLength(1);
+      expect(asked[0]?.key).toBe("Bearer a-key-of-no-use");
+      expect(JSON.parse(asked[0]?.body ?? "")).toMatchObject({ model: "toy", max_tokens: 77 });
+    } finally {
+      await stopServer({ home: own, force: true });
+      await new Promise((resolve) => provider.close(resolve));
+    }
   });
 });
 

@@ -101,6 +101,7 @@ export function fakeBackend(session: Session, parts: Partial<Backend> = {}): Fak
     createSession: (options) => Promise.resolve({ ...session, id: options.id ?? session.id }),
     session: (id) => ({ ...session, id }),
     list: () => Promise.resolve([]),
+    workerSeen: () => Promise.resolve(true),
     startWorker({ roles }) {
       events.push(`worker ${roles.join(",")}`);
       return Promise.resolve({

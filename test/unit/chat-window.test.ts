@@ -194,6 +194,27 @@ describe("the chat window", () => {
     expect(taken).toBe(true);
   });
 
+  it("interrupts each turn with its own first Ctrl-C, however soon it comes", async () => {
+    let interrupts = 0;
+    const at = onTerminal({
+      interrupt: () => {
+        interrupts += 1;
+        return Promise.resolve({ ok: true, result: "requested", removed: 0 });
+      },
+    });
+    for (const turn of [1, 2]) {
+      at.log("turn/start", { turn });
+      await at.shows("working");
+      at.keys.push("\u0003");
+      await at.shows("interrupting");
+      at.log("turn/end", { turn, reason: { kind: "aborted", reason: "user" } });
+      await at.shows(new RegExp(`turn ${turn} was interrupted\\n\\n[^\\n]*help\\n`));
+    }
+    expect(interrupts).toBe(2);
+    at.keys.push("\u0003");
+    expect(await at.done).toBe(0);
+  });
+
   it("empties the line with Ctrl-C when nothing runs, and leaves when it is empty", async () => {
     const at = onTerminal();
     at.keys.push("half a thought");

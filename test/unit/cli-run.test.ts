@@ -175,7 +175,14 @@ describe("a headless run", () => {
     expect(backend.events).toEqual(["close"]);
   });
 
-  it("becomes the worker when none answers", async () => {
+  it("becomes the worker at once when none was seen", async () => {
+    const session = sessionWith({ kind: "completed", turn: 1, canceledUnrun: false });
+    const backend = fakeBackend(session, { workerSeen: () => Promise.resolve(false) });
+    expect(await run(fakeIo({ env: model }), backend, "task")).toBe(0);
+    expect(backend.events).toEqual(["worker session,host", "close"]);
+  });
+
+  it("becomes the worker when the one that was seen does not answer", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const session = sessionWith({ kind: "completed", turn: 1, canceledUnrun: false });
     let ready: (session: Session) => void = () => undefined;
@@ -252,7 +259,8 @@ describe("a headless run", () => {
     ])("does not become a worker that cannot call it: %j", async (env, code, what) => {
       const io = fakeIo({ env });
       const backend = fakeBackend(fakeSession({}), {
-        createSession: () => new Promise(() => undefined),
+        createSession: () => Promise.reject(new Error("nothing was to be opened")),
+        workerSeen: () => Promise.resolve(false),
       });
       expect(await run(io, backend, "task")).toBe(1);
       expect(io.err.text).toMatch(new RegExp(`^error: ${code}: [^\\n]+\\n$`));

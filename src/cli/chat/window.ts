@@ -21,12 +21,12 @@ import { Screen } from "./screen.js";
 import { catchUp } from "./seen.js";
 import { Situation } from "./situation.js";
 import { chatHelp, parseSlash } from "./slash.js";
+import { takeTerminal } from "./take-terminal.js";
 
 /** Time in which a second Ctrl-C leaves. */
 const secondMs = 2_000;
 /** Longest that leaving waits for the session to take what was asked of it last. */
 const partingMs = 2_000;
-const bracketedPaste = { on: "\u001b[?2004h", off: "\u001b[?2004l" };
 
 export interface ChatOptions {
   readonly session: Session;
@@ -104,28 +104,20 @@ export class ChatWindow {
 
   /** Takes the terminal over; what is returned gives it back. */
   open(): () => void {
-    const { stdin, stdout } = this.#io;
-    const resized = () => {
-      this.#draw();
-      this.#screen.resized();
-    };
-    stdin.setRawMode?.(true);
-    stdout.write(bracketedPaste.on);
-    stdout.on?.("resize", resized);
-    this.#io.divertErrors?.((text) => this.#notice(text.trimEnd().split("\n")));
-    readKeys(stdin, (keys) => {
+    readKeys(this.#io.stdin, (keys) => {
       for (const key of keys) this.#key(key);
       this.#draw();
     }).then(
       () => this.#leave(),
       (error: unknown) => this.#fail(error),
     );
-    return () => {
-      stdout.off?.("resize", resized);
-      this.#io.divertErrors?.(undefined);
-      stdout.write(bracketedPaste.off);
-      stdin.setRawMode?.(false);
-    };
+    return takeTerminal(this.#io, {
+      resized: () => {
+        this.#draw();
+        this.#screen.resized();
+      },
+      errors: (text) => this.#notice(text.trimEnd().split("\n")),
+    });
   }
 
   /** Shows what was said before, and from then on what happens. */
@@ -275,6 +267,8 @@ export class ChatWindow {
     this.#situation.event({ type: "entry", entry });
     this.#cards.entry(entry);
     if (entry.type === "turn/end") this.#interrupted = false;
+    // A new turn has its own first Ctrl-C.
+    if (entry.type === "turn/start") this.#interruptedAt = -Infinity;
     if (shown) this.#transcript.event({ type: "entry", entry });
   }
 

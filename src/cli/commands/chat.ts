@@ -43,7 +43,7 @@ export const chatCommand = command({
       register: true,
       report: progress(io),
     });
-    const opening =
+    const open = () =>
       model === undefined
         ? existing(backend, id ?? "")
         : backend.createSession({
@@ -57,7 +57,7 @@ export const chatCommand = command({
         if (model !== undefined) await checkModelOf(context, settings, model);
       },
     };
-    const { value: session, ownWorker, lost } = await withWorker(context, backend, own, opening);
+    const { value: session, ownWorker, lost } = await withWorker(context, backend, own, open);
     return talk(context, { backend, settings, session, ownWorker, lost, home: options.home });
   },
 });

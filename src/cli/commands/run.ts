@@ -46,7 +46,7 @@ export const runCommand = command({
       report: progress(io),
     });
     const config = sessionConfig(settings, { model, cwd: io.cwd });
-    const opening = backend.createSession({ config, host: settings.hostId });
+    const open = () => backend.createSession({ config, host: settings.hostId });
     const { value: session, lost } = await withWorker(
       context,
       backend,
@@ -55,7 +55,7 @@ export const runCommand = command({
         needed: options.tools !== undefined,
         check: () => checkModelOf(context, settings, model),
       },
-      opening,
+      open,
     );
     const sent = await context.orStop(session.send(task));
     const idle = session.waitIdle({ after: sent.seq, signal: io.stop }).catch((error: unknown) => {

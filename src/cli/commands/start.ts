@@ -7,6 +7,7 @@ import { command, homeOption, type Context } from "../command.js";
 import { aborted } from "../io.js";
 import { packaged } from "../package.js";
 import { usage } from "../parse.js";
+import { progress } from "../progress.js";
 import { oneLine } from "../render/clean.js";
 import { styled, terminalOf } from "../render/terminal.js";
 import { Transcript } from "../render/transcript.js";
@@ -56,7 +57,8 @@ export const startCommand = command({
       home: settings.home,
       register: true,
       keep: options.keep === true,
-      report: (line) => say(oneLine(line)),
+      // A chat owns the screen; what goes to stderr it shows in its place.
+      report: model === undefined ? (line) => say(oneLine(line)) : progress(io),
     });
     const starting = backend.startWorker(request);
     const ended = failureOf(starting);

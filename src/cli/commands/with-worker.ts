@@ -1,8 +1,8 @@
 import type { Backend, WorkerRequest } from "../backend.js";
 import type { Context } from "../command.js";
 
-/** How long a worker that runs may take to answer before one is started here. */
-const patienceMs = 1_500;
+/** How long a worker that was seen may take to answer before one is started here. */
+const patienceMs = 8_000;
 
 export interface Answered<T> {
   readonly value: T;
@@ -20,17 +20,23 @@ export interface OwnWorker {
   check(): Promise<void>;
 }
 
-/** Waits for what a worker answers; whether one runs is found out by that, and without one this process becomes it. */
+/** Asks what a worker answers. Where none was seen, or the one that was does not answer, this process becomes it. */
 export async function withWorker<T>(
   context: Context,
   backend: Backend,
   own: OwnWorker,
-  answer: Promise<T>,
+  ask: () => Promise<T>,
 ): Promise<Answered<T>> {
+  const seen = !own.needed && (await context.orStop(backend.workerSeen()));
+  // Before anything is opened that nobody could work on.
+  if (!seen) await own.check();
+  const answer = ask();
   answer.catch(() => undefined);
-  if (!own.needed && (await context.orStop(inTime(answer))))
-    return { value: await answer, ownWorker: false, lost: never };
-  await own.check();
+  if (seen) {
+    if (await context.orStop(inTime(answer)))
+      return { value: await answer, ownWorker: false, lost: never };
+    await own.check();
+  }
   const lost = failureOf(backend.startWorker(own.request));
   const value = await context.orStop(Promise.race([answer, lost]));
   return { value, ownWorker: true, lost };
