@@ -47,7 +47,7 @@ export interface ToolOutcome {
   readonly additionalContexts?: readonly string[];
 }
 
-/** Arguments of a world tool call: inline up to 2 KB, else read from the session's `tool/call` entry (design D2). */
+/** Arguments of a world tool call: inline up to 256 bytes, else read from the session's `tool/call` entry (design D2). */
 export type ArgumentsRef =
   | { readonly inline: string }
   | { readonly seq: number; readonly bytes: number; readonly digest: string };

@@ -73,7 +73,7 @@ export class Surface {
       return op === undefined ? undefined : `a ${entry.type} entry cannot be on the surface`;
     }
     const message = messageOf(entry);
-    if (message === undefined || !Array.isArray(message.content)) {
+    if (!Array.isArray((message as Message | null | undefined)?.content) || message === undefined) {
       return `a ${entry.type} entry needs a message with content`;
     }
     if (op === undefined) return `a ${entry.type} entry needs a surfaceOp`;

@@ -12,7 +12,7 @@ import { runStateTool } from "./state-tools.js";
 import { checkOutcome, errorOutcome } from "./tool-outcome.js";
 
 /** Arguments up to this many UTF-8 bytes travel in the activity's input; larger ones by reference (design D2). */
-export const inlineArgumentBytes = 2_048;
+export const inlineArgumentBytes = 256;
 
 /** One call of a batch on its way through the stages of spec/harness §3. */
 export interface Call {

@@ -385,18 +385,19 @@ it(
   { timeout: 60_000 },
   () => {
     const reached = new Set<string>();
-    fc.assert(
-      fc.property(fc.boolean(), fc.array(command, { maxLength: 80 }), (quiet, steps) => {
-        const world = new World(quiet);
-        for (const step of steps) {
-          world.run(step);
-          world.compare();
-        }
-        world.checkTold();
-        for (const { told } of world.ledger) reached.add(told ?? "live");
-      }),
-      { numRuns: 1_000 },
-    );
+    const walk = fc.property(fc.boolean(), fc.array(command, { maxLength: 80 }), (quiet, steps) => {
+      const world = new World(quiet);
+      for (const step of steps) {
+        world.run(step);
+        world.compare();
+      }
+      world.checkTold();
+      for (const { told } of world.ledger) reached.add(told ?? "live");
+    });
+    fc.assert(walk, { numRuns: 500 });
+    // With one seed for ever, what the walks reach is the same each time.
+    reached.clear();
+    fc.assert(walk, { numRuns: 600, seed: 14 });
     expect([...reached].toSorted()).toEqual(["collected", "inject", "nobody", "owed", "wake"]);
   },
 );

@@ -6,6 +6,7 @@ test("the wire names are what they were", () => {
   const { hostQueue, hostControlQueue, ...lists } = names;
   expect(lists).toEqual({
     workflowTypes: { session: "session" },
+    askAgain: "the session was about to move on; ask again",
     queues: { sessions: "longhaul", hosts: "longhaul.hosts" },
     commands: {
       send: "session.send",

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -35,13 +35,18 @@ for (const [name, table, usable] of tables) {
     });
 
     it("counts a zombie as gone", async () => {
-      // The inner shell ends, and the outer one, now `sleep`, never asks for it.
-      const child = spawn("bash", ["-c", "bash -c 'echo $$; exit' & exec sleep 1000"], {
-        stdio: ["ignore", "pipe", "ignore"],
+      // The inner shell ends when the outer one has become `sleep`, which never asks for it.
+      const child = spawn("bash", ["-c", "bash -c 'echo $$; read' <&0 & exec sleep 1000"], {
+        stdio: ["pipe", "pipe", "ignore"],
       });
       onTestFinished(() => void child.kill("SIGKILL"));
       const [line] = await once(child.stdout, "data");
       const zombie = Number(String(line));
+      const outer = ["-o", "comm=", "-p", String(child.pid)];
+      await expect
+        .poll(() => execFileSync("ps", outer, { encoding: "utf8" }).trim(), { timeout: 10_000 })
+        .toBe("sleep");
+      child.stdin.end();
       await expect.poll(() => table.startTime(zombie), { timeout: 10_000 }).toBeUndefined();
       expect(() => process.kill(zombie, 0)).not.toThrow();
     });

@@ -143,6 +143,7 @@ describe("appending", () => {
         }
         expect(JSON.parse(JSON.stringify(log.entries))).toEqual(log.entries);
       }),
+      { numRuns: 2_000 },
     );
   });
 });

@@ -216,7 +216,7 @@ describe("one tool call", () => {
     expect(session.fault).toBeUndefined();
   });
 
-  test("arguments travel inline up to 2 KB, larger ones by place, size and digest", () => {
+  test("arguments travel inline up to 256 bytes, larger ones by place, size and digest", () => {
     const small = JSON.stringify({ a: "x".repeat(inlineArgumentBytes - 8) });
     const large = JSON.stringify({ a: "é".repeat(inlineArgumentBytes / 2) });
     const { driven, session } = withCalls([{ arguments: small }, { arguments: large }]);
