@@ -43,7 +43,7 @@ const test = base.extend({
 });
 
 describe.concurrent("what is large", () => {
-  test("arguments up to 2 KB go inline, larger ones by reference; all arrive whole, 50 KB and non-ASCII too", async ({
+  test("arguments up to 256 bytes go inline, larger ones by reference; all arrive whole, 50 KB and non-ASCII too", async ({
     lab,
   }) => {
     const raws = [256, 257, 50_000].map((bytes) => rawOf("x".repeat(bytes - rawOf("").length)));
