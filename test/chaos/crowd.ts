@@ -4,7 +4,6 @@ import type { LogEntry } from "../../src/contracts/log.js";
 import { replayProblems } from "./checks.js";
 import { readLog } from "./evidence.js";
 import type { Random } from "./random.js";
-import { createScript } from "./script.js";
 import type { Site } from "./site.js";
 import type { TrialResult } from "./trial.js";
 
@@ -19,9 +18,13 @@ export async function askFrozenCrowd(
   say: (line: string) => void,
   { sessions, rounds }: { readonly sessions: number; readonly rounds: number },
 ): Promise<TrialResult> {
-  const script = createScript({ turns: 2 * rounds, steps: 1 });
+  // Short commands: the worker that wakes finds them ended, and reports while queries still wait for it.
+  const args = { command: "sleep 0.4; echo slept", description: "Sleep" };
+  const working = { calls: Array.from({ length: 6 }, () => ({ tool: "bash", args })) };
+  const steps = [working, { text: "Done." }];
+  const scenario = { turns: [{ repeat: 2 * rounds, steps }] };
   const all: SessionClient[] = [];
-  for (let i = 0; i < sessions; i++) all.push((await site.session(script)).session);
+  for (let i = 0; i < sessions; i++) all.push((await site.session({ scenario })).session);
   let open = true;
   let asked = 0;
   const askers = all.map(async (session) => {
@@ -34,11 +37,11 @@ export async function askFrozenCrowd(
   try {
     for (let round = 1; round <= rounds; round++) {
       const sends = all.map((session) => session.followup(`Round ${round}.`));
-      await delay(random.between(300, 1_800));
+      await delay(random.between(500, 2_500));
       await site.worker.freeze();
-      await delay(random.between(1_000, 4_000));
+      await delay(random.between(1_000, 2_500));
       sends.push(...all.map((session) => session.followup(`Round ${round}, once more.`)));
-      await delay(random.between(0, 1_500));
+      await delay(random.between(0, 1_000));
       site.worker.thaw();
       await Promise.all(sends);
       await Promise.all(

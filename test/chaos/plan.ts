@@ -22,12 +22,15 @@ const serverTargets: readonly Target[] = [
   "tool running",
 ];
 
-/** Each window once and two random moments, one server kill, one freeze. */
+/** Each window once and two random moments, one server kill, one freeze, one crowd. */
 export function planShort(random: Random): Lane[] {
   const targets: Target[] = [...random.shuffle(windows), "random", "random"];
   return [
     [killing("workers killed, 1", targets.slice(0, 4), 3)],
-    [killing("workers killed, 2", targets.slice(4), 3)],
+    [
+      killing("workers killed, 2", targets.slice(4), 3),
+      crowding("a crowd asks a frozen worker", 8, 1),
+    ],
     [
       freezing("worker frozen", [6_000]),
       serverKilling("server killed", [random.pick(serverTargets)], 1),
@@ -35,7 +38,7 @@ export function planShort(random: Random): Lane[] {
   ];
 }
 
-/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes. */
+/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes; a crowd. */
 export function planFull(random: Random): Lane[] {
   const random10 = Array.from({ length: 10 }, (): Target => "random");
   const targets = random.shuffle<Target>([...windows, ...windows, ...random10]);

@@ -30,7 +30,9 @@ export interface Site {
   startServer(): Promise<void>;
   startWorker(): Promise<void>;
   /** A session on the script, bound to this site's host, in a workspace of its own. */
-  session(script: Script): Promise<{ readonly session: SessionClient; readonly workspace: string }>;
+  session(
+    script: Pick<Script, "scenario">,
+  ): Promise<{ readonly session: SessionClient; readonly workspace: string }>;
   /** Ends every process and removes the directory; what commands of it had not ended by themselves. */
   dispose(patienceMs?: number): Promise<readonly string[]>;
 }
