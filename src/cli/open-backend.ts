@@ -93,6 +93,7 @@ async function workerSeen(options: ConnectionOptions, namespace: string): Promis
     const { pollers } = await connection.workflowService.describeTaskQueue({
       namespace,
       taskQueue: { name: queues.sessions },
+      // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum would load another package
       taskQueueType: workflowTasks,
     });
     return pollers.some(

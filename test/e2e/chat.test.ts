@@ -14,7 +14,7 @@ import { startOnTerminal, type TerminalProcess } from "../support/terminal-proce
 
 const words = Array.from({ length: 60 }, (_, n) => `w${n}`);
 const scenarios = {
-  counting: `  - repeat: 50\n    steps: [{ text: "Turn \${turn}: ${words.join(" ")} end.", chunk: 6, delayMs: 250 }]\n`,
+  counting: `  - repeat: 50\n    steps: [{ text: "Turn \${turn}: ${words.join(" ")} end.", chunk: 6, delayMs: 150 }]\n`,
   working: `  - repeat: 50
     steps:
       - text: I look around.

@@ -49,7 +49,7 @@ const scenarios = {
   refused:
     "  - steps: [{ failures: [{ code: AUTH, message: the key is wrong, status: 401 }], text: never }]\n",
   long: "  - steps: [{ text: Only half of what, finish: max-tokens }]\n",
-  counting: `  - steps: [{ text: "${Array.from({ length: 60 }, (_, n) => `n${n}.`).join(" ")}", chunk: 6, delayMs: 200 }]\n`,
+  counting: `  - steps: [{ text: "${Array.from({ length: 60 }, (_, n) => `n${n}.`).join(" ")}", chunk: 6, delayMs: 120 }]\n`,
 };
 const shoutTool = `import { defineTool } from "longhaul/tools";
 import * as z from "zod";
