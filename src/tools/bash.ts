@@ -84,9 +84,9 @@ function render(result: CommandResult, deadline: number, maxBytes: number): Tool
   }
   if (result.endedBy === "lost-watch") {
     return {
-      text: `Error: the command was ended because its worker stood still or the watch over it was lost\n${text}`,
+      text: `Error: the command was ended because its worker stood still or the watch over it was lost; it may have had effects and is not run again: check before you repeat it\n${text}`,
       meta,
-      error: { code: "TOOL_FAILED" },
+      error: { code: "TOOL_OUTCOME_UNKNOWN" },
     };
   }
   return { text, meta };

@@ -27,8 +27,12 @@ import { createToolRegistry } from "../tools/registry.js";
 import { sweepClaims } from "../process/claim.js";
 import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
+import { logLine } from "./log-line.js";
 
 export { openDirectoryStore };
+export { createAiSdkProvider, fromAiSdk } from "../models/ai-sdk.js";
+export { providerFetch } from "../models/provider-fetch.js";
+export { providersFromEnv } from "../models/providers.js";
 export type { Model, ModelPart, ModelProvider, ModelRequest } from "../contracts/model.js";
 export type { Store } from "../contracts/store.js";
 
@@ -165,16 +169,9 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
 
 let installed = false;
 
-/**
- * What a person can act on. Left out: that the host's queues have no workflows (on purpose), and the native core's
- * warnings about calls it retries; what it says of a failing workflow task stays.
- */
 function writeLine(entry: LogEntry): void {
-  const core = entry.meta?.["sdkComponent"] === "core";
-  if (entry.message.startsWith("No workflows registered")) return;
-  if (core && entry.level !== "ERROR" && !/workflow task|nondetermin/i.test(entry.message)) return;
-  const time = new Date(Number(entry.timestampNanos / 1_000_000n)).toISOString();
-  process.stderr.write(`${time} [${entry.level}] ${entry.message}\n`);
+  const line = logLine(entry);
+  if (line !== undefined) process.stderr.write(`${line}\n`);
 }
 
 /** One runtime a process; the SDK refuses a second. */
