@@ -77,12 +77,6 @@ export interface Refusal {
   readonly message: string;
 }
 
-export interface Accepted {
-  readonly ok: true;
-}
-
-export type Verdict = Accepted | Refusal;
-
 export function refuse(code: ErrorCode, message: string): Refusal {
   return { ok: false, code, message };
 }

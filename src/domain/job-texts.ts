@@ -32,7 +32,7 @@ export function killTooLate(job: JobSnapshot): string {
   return `job ${job.id} had already finished ${statusLine(job)}`;
 }
 
-/** What a producer's tool answers once its job has an id. */
+/** What a producer's tool answers once its job has an id. @public */
 export function startedText(id: string, kind: string): string {
   return kind === "subagent"
     ? `started background subagent job ${id}`
@@ -47,10 +47,12 @@ export function droppedOutput(locators: readonly string[]): string {
 
 export const noController =
   "background jobs unavailable: no job controller serves this agent (load the longhaul job tools in its composition)";
+/** What a producer's tool says where there are no jobs. @public */
 export const noRegistry =
   "background jobs unavailable: load the longhaul job registry and the longhaul job tools";
 export const noOwnerRegistry =
   "background job ownership requires the agent registry (load longhaul sessions)";
+/** What a producer's tool says where background jobs are switched off. @public */
 export const backgroundDisabled =
   "run_in_background is disabled for this deployment (enableRunInBackground: false)";
 
@@ -84,7 +86,7 @@ export const jobDetails = {
   strangeOutcome: (status: string) => `producer contract violation: outcome status ${status}`,
 } as const;
 
-/** Section of the system prompt, present whenever the job tools are offered (spec/jobs §14). */
+/** Section of the system prompt, present whenever the job tools are offered (spec/jobs §14). @public */
 export const jobsPromptSection = {
   name: "tool:jobs",
   order: 106,

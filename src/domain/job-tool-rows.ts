@@ -49,6 +49,7 @@ export const jobToolRows: readonly ToolRow[] = [
   ),
 ];
 
+/** Does the session itself answer this tool? @public */
 export function isJobTool(name: string): boolean {
   return jobToolRows.some((one) => one.name === name);
 }
