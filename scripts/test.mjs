@@ -1,13 +1,18 @@
-// Builds, then runs the vitest projects one after the other and prints one line of totals.
+// Builds, then runs the vitest projects and prints one line of totals. Two lanes run side by side, since most tests wait
+// for a server rather than compute; what a project printed is shown when it has ended.
 // Usage: node scripts/test.mjs [project ...]; reports go to node_modules/.longhaul/reports/<project>.json.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { reportOf, reportsDirectory, totals } from "./test-totals.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const projects = ["unit", "replay", "temporal", "temporal-cold", "e2e"];
+const lanes = [
+  ["temporal", "temporal-cold"],
+  ["unit", "replay", "e2e"],
+];
+const projects = lanes.flat();
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !projects.includes(name));
 if (unknown.length > 0) {
@@ -18,30 +23,49 @@ if (unknown.length > 0) {
 rmSync(reportsDirectory, { recursive: true, force: true });
 mkdirSync(reportsDirectory, { recursive: true });
 
-let failed = run("scripts/build.mjs") !== 0;
+let failed = (await run("inherit", "scripts/build.mjs")).code !== 0;
 if (!failed) {
-  for (const project of asked.length > 0 ? asked : projects) {
-    const report = reportOf(project);
-    const code = run(
-      "node_modules/vitest/vitest.mjs",
-      "run",
-      `--project=${project}`,
-      "--reporter=default",
-      "--reporter=json",
-      `--outputFile.json=${report}`,
-    );
-    if (code !== 0 || !existsSync(report)) failed = true;
-  }
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (const project of lane) {
+        if (asked.length === 0 || asked.includes(project)) await runProject(project);
+      }
+    }),
+  );
 }
 const sum = totals();
 if (failed && sum.failed === 0) sum.failed = 1;
 console.log(`${sum.passed} passed, ${sum.failed} failed`);
 process.exitCode = failed || sum.failed > 0 ? 1 : 0;
 
-function run(script, ...flags) {
-  const { status } = spawnSync(process.execPath, [join(root, script), ...flags], {
+async function runProject(project) {
+  const began = Date.now();
+  console.log(`== ${project} begins`);
+  const report = reportOf(project);
+  const { code, output } = await run(
+    "pipe",
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    `--project=${project}`,
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+  );
+  process.stdout.write(output);
+  console.log(`== ${project} took ${Math.round((Date.now() - began) / 1_000)} s`);
+  if (code !== 0 || !existsSync(report)) failed = true;
+}
+
+function run(output, script, ...flags) {
+  const child = spawn(process.execPath, [join(root, script), ...flags], {
     cwd: root,
-    stdio: "inherit",
+    stdio: ["ignore", output, output],
   });
-  return status ?? 1;
+  const chunks = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on("data", (chunk) => chunks.push(chunk));
+  }
+  return new Promise((resolve) => {
+    child.on("close", (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks) }));
+  });
 }
