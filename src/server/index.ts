@@ -3,6 +3,7 @@ export { acquireServer, embeddedNamespace } from "./acquire.js";
 export type { AcquireServer, ServerHandle } from "./acquire.js";
 export { attributesRegistered, registerAttributes } from "./attributes.js";
 export type { AttributeType, AttributeTypes } from "./attributes.js";
+export { clusterFromEnvironment } from "./cluster.js";
 export type { Cluster, ClusterConnection } from "./cluster.js";
 export { serverStatus, startServer, stopServer } from "./control.js";
 export type { ServerStatus, StopResult } from "./control.js";

@@ -1,5 +1,6 @@
 import type { Command } from "../command.js";
 import { chatCommand } from "./chat.js";
+import { doctorCommand } from "./doctor.js";
 import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
 import { logCommand } from "./log.js";
 import { runCommand } from "./run.js";
@@ -29,5 +30,6 @@ export const commands: readonly Command[] = [
   serverStartCommand,
   serverStopCommand,
   serverStatusCommand,
+  doctorCommand,
   versionCommand,
 ];
