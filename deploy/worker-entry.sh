@@ -11,22 +11,34 @@ for file in /run/secrets/*; do
 done
 
 stopping=0
+told=0
 worker=0
+# Told once: a second signal would end the worker without draining.
+tell() {
+  [ "$worker" -gt 0 ] && [ "$told" -eq 0 ] && told=1 && kill -TERM "$worker" 2>/dev/null
+}
 stop() {
   stopping=1
-  [ "$worker" -gt 0 ] && kill -TERM "$worker" 2>/dev/null
+  tell
 }
 trap stop TERM INT
 
-while :; do
+while [ "$stopping" -eq 0 ]; do
   longhaul worker "$@" &
   worker=$!
-  while kill -0 "$worker" 2>/dev/null; do wait "$worker"; done
-  wait "$worker"
-  code=$?
-  [ "$stopping" -eq 1 ] && exit 0
-  # A mistake in its command line or configuration does not get better by trying again.
+  # A stop that came before the number was known.
+  [ "$stopping" -eq 1 ] && tell
+  # A signal ends the wait early; then the worker still runs.
+  while :; do
+    wait "$worker"
+    code=$?
+    kill -0 "$worker" 2>/dev/null || break
+  done
+  worker=0
+  [ "$stopping" -eq 1 ] && break
+  # A mistake in its command line does not get better by trying again.
   [ "$code" -eq 2 ] && exit 2
   echo "worker ended with $code; starting it again" >&2
   sleep 1
 done
+exit 0
