@@ -152,6 +152,7 @@ describe("Temporal", () => {
   it("names search attributes that are missing, of another type, or not to be read", () => {
     const check = (present: string[], usable: string[], refused?: string) =>
       attributeCheck(["A", "B"], {
+        address: "h:7233",
         namespace: "n",
         present: new Set(present),
         usable: new Set(usable),
@@ -161,7 +162,7 @@ describe("Temporal", () => {
     expect(check(["A"], ["A"])).toMatchObject({
       status: "warn",
       found: 'B not registered in "n"',
-      cure: expect.stringContaining("create -n n --name B --type Keyword"),
+      cure: expect.stringContaining("create --address h:7233 -n n --name B --type Keyword"),
     });
     expect(check(["A", "B"], ["B"])).toMatchObject({
       status: "warn",

@@ -66,7 +66,7 @@ export async function lookAtTemporal(
     ];
     return [
       serverCheck(facts),
-      attributeCheck(Object.keys(searchAttributes), await readAttributes(connection, namespace)),
+      attributeCheck(Object.keys(searchAttributes), await readAttributes(connection, facts)),
       (await workers("Session worker", "session", sessionQueues)).check,
       (await workers("Host worker", "host", hostQueues)).check,
       clock.check,
@@ -121,13 +121,16 @@ async function connect(
   }
 }
 
-async function readAttributes(connection: Connection, namespace: string): Promise<AttributeFacts> {
+async function readAttributes(
+  connection: Connection,
+  { address, namespace }: Pick<AttributeFacts, "address" | "namespace">,
+): Promise<AttributeFacts> {
   try {
     const present = await attributesRegistered(connection, namespace);
     const usable = new Set<string>(await registeredAttributes(connection, namespace));
-    return { namespace, present, usable };
+    return { address, namespace, present, usable };
   } catch (error) {
-    return { namespace, present: new Set(), usable: new Set(), refused: reasonOf(error) };
+    return { address, namespace, present: new Set(), usable: new Set(), refused: reasonOf(error) };
   }
 }
 

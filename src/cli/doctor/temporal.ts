@@ -59,6 +59,7 @@ export function serverCheck(facts: ServerFacts): Check {
 }
 
 export interface AttributeFacts {
+  readonly address: string;
   readonly namespace: string;
   readonly present: ReadonlySet<string>;
   /** Those present with the type Longhaul needs. */
@@ -69,7 +70,7 @@ export interface AttributeFacts {
 
 export function attributeCheck(wanted: readonly string[], facts: AttributeFacts): Check {
   const name = "Search attributes";
-  const { namespace, present, usable, refused } = facts;
+  const { address, namespace, present, usable, refused } = facts;
   if (refused !== undefined)
     return warn(
       name,
@@ -81,7 +82,7 @@ export function attributeCheck(wanted: readonly string[], facts: AttributeFacts)
     return warn(
       name,
       `${missing.join(", ")} not registered in "${namespace}"`,
-      `start a worker, which registers them, or run: temporal operator search-attribute create -n ${namespace} ${missing
+      `start a worker, which registers them, or run: temporal operator search-attribute create --address ${address} -n ${namespace} ${missing
         .map((one) => `--name ${one} --type Keyword`)
         .join(" ")}`,
     );
