@@ -105,12 +105,13 @@ function claimsRoot(home: string): string {
 }
 
 /** Readable, and never the same for two ids, also where names ignore case. */
-function escapeName(id: string): string {
+export function escapeName(id: string): string {
   const readable = id.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 80);
   return `${readable}~${createHash("sha256").update(id).digest("hex").slice(0, 16)}`;
 }
 
-async function createClaim(directory: string): Promise<boolean> {
+/** Makes a claim's directory; true for the one caller that made it. */
+export async function createClaim(directory: string): Promise<boolean> {
   const session = join(directory, "..");
   for (let attempt = 0; ; attempt += 1) {
     await mkdir(session, { recursive: true, mode: 0o700 });
@@ -163,7 +164,8 @@ async function closedSince(directory: string): Promise<number | undefined> {
   return undefined;
 }
 
-async function writeWhole(path: string, text: string, durable: boolean): Promise<void> {
+/** Replaces a file in whole or not at all. */
+export async function writeWhole(path: string, text: string, durable: boolean): Promise<void> {
   const temporary = `${path}.${randomUUID()}`;
   const file = await open(temporary, "wx", 0o600);
   try {

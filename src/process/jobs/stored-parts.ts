@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+
+import type { JobTail } from "../../contracts/jobs.js";
+import type { Store } from "../../contracts/store.js";
+import { decodeText, tailBytes } from "../utf8.js";
+import { type JobStreamName, jobStreams } from "./spool.js";
+
+/** A stretch of a job's output in the store: bytes `base` to `base + bytes` of what the command printed. */
+export interface StoredPart {
+  readonly stream: string;
+  readonly base: number;
+  readonly bytes: number;
+}
+
+/** How one output stream ended (design D7). */
+export interface JobStreamEnd {
+  readonly stream: JobStreamName;
+  /** Bytes the command printed. */
+  readonly total: number;
+  /** Bytes of them in the store; the others were dropped. */
+  readonly stored: number;
+  /** SHA-256, hex, of the stored bytes in the order of their offsets. */
+  readonly digest: string;
+  readonly parts: readonly StoredPart[];
+}
+
+/** `job/<id>/<fd>` from the first byte on; after a stretch that was dropped `job/<id>/<fd>@<first offset>`. */
+export function jobStreamId(jobId: string, fd: number, base: number): string {
+  return base === 0 ? `job/${jobId}/${fd}` : `job/${jobId}/${fd}@${base}`;
+}
+
+/** What the store has of one output stream (fd 1 or 2), by offset. */
+export async function storedParts(
+  store: Pick<Store, "list">,
+  session: string,
+  jobId: string,
+  fd: number,
+): Promise<readonly StoredPart[]> {
+  const id = jobStreamId(jobId, fd, 0);
+  const parts: StoredPart[] = [];
+  for (const { stream, bytes } of await store.list(session, id)) {
+    const rest = stream.slice(id.length);
+    if (rest === "") parts.push({ stream, base: 0, bytes });
+    else if (/^@\d{1,16}$/.test(rest)) parts.push({ stream, base: Number(rest.slice(1)), bytes });
+  }
+  return parts.toSorted((a, b) => a.base - b.base);
+}
+
+/** Counts and digest, read from the store itself. */
+export async function describeStored(
+  store: Pick<Store, "read">,
+  session: string,
+  stream: JobStreamName,
+  total: number,
+  parts: readonly StoredPart[],
+): Promise<JobStreamEnd> {
+  const hash = createHash("sha256");
+  let stored = 0;
+  for (const part of parts) {
+    for (let at = 0; at < part.bytes;) {
+      const piece = await store.read(session, part.stream, at, 1024 * 1024);
+      if (piece.length === 0) break;
+      hash.update(piece);
+      at += piece.length;
+    }
+    stored += part.bytes;
+  }
+  return { stream, total, stored, digest: hash.digest("hex"), parts };
+}
+
+/** Longest tails that travel with the report, both together, bytes (spec/jobs J14). */
+const reportedBytes = 4_096;
+
+/** The end of each stream, cut at a character; what one does not need the other may have. */
+export async function readTails(
+  store: Pick<Store, "read">,
+  session: string,
+  ends: readonly JobStreamEnd[],
+): Promise<readonly JobTail[]> {
+  const half = reportedBytes / jobStreams.length;
+  const tails: JobTail[] = [];
+  for (const end of ends) {
+    const others = ends.filter((other) => other !== end);
+    const spare = others.reduce((sum, { total }) => sum + Math.max(0, half - total), 0);
+    tails.push(await readTail(store, session, end, half + spare));
+  }
+  return tails;
+}
+
+async function readTail(
+  store: Pick<Store, "read">,
+  session: string,
+  { stream, total, parts }: JobStreamEnd,
+  limit: number,
+): Promise<JobTail> {
+  const last = parts.at(-1);
+  if (last === undefined || last.base + last.bytes !== total)
+    return { stream, from: total, to: total, text: "" };
+  const from = Math.max(0, last.bytes - limit);
+  // Three bytes more tell whether the cut is inside a character.
+  const bytes = Buffer.from(await store.read(session, last.stream, from, limit));
+  const kept = from === 0 ? bytes : tailBytes(bytes, bytes.length - leading(bytes));
+  return { stream, from: total - kept.length, to: total, text: decodeText(kept) };
+}
+
+/** Bytes at the start that belong to a character before it. */
+function leading(bytes: Uint8Array): number {
+  let count = 0;
+  while (count < 3 && ((bytes[count] ?? 0) & 0xc0) === 0x80) count += 1;
+  return count;
+}

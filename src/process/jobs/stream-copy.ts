@@ -1,0 +1,206 @@
+import { existsSync, statSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+
+import type { Store } from "../../contracts/store.js";
+import { type JobStreamName, jobStreams, type Spool, segmentPath, segmentStarts } from "./spool.js";
+import { type StoredPart, jobStreamId, storedParts } from "./stored-parts.js";
+
+/** Most bytes that are read and appended at once. */
+const pieceBytes = 256 * 1024;
+/** Stored segments are removed in batches of about this size, because the store is flushed before. */
+const releaseBytes = 4 * 1024 * 1024;
+/** Bytes of the end that stay readable when the store's limit was passed (spec/jobs J14). */
+const tailKept = 64_000;
+const relistMs = 1_000;
+
+/**
+ * Carries one output stream of a job from its spool to the store and goes on from what is there, so a copy that died is
+ * taken up without a byte lost or doubled. Offsets are the command's own: a part that follows bytes which were dropped is a
+ * stream of its own that names its first offset.
+ */
+export class StreamCopy {
+  readonly name: JobStreamName;
+  readonly #store: Store;
+  readonly #spool: Spool;
+  readonly #fd: number;
+  readonly #limit: number;
+  #parts: StoredPart[] = [];
+  /** Offset of the next byte to carry. */
+  #position = 0;
+  #segment: number | undefined;
+  #consumed: { readonly path: string; readonly bytes: number }[] = [];
+  #listedAt = 0;
+  /** The last bytes that went by, for a line of progress. */
+  recent: Buffer = Buffer.alloc(0);
+
+  constructor(store: Store, spool: Spool, name: JobStreamName, limit: number) {
+    this.#store = store;
+    this.#spool = spool;
+    this.name = name;
+    this.#fd = jobStreams.indexOf(name) + 1;
+    this.#limit = limit;
+  }
+
+  /** Bytes the command has printed, as far as they were seen. */
+  get total(): number {
+    return this.#position;
+  }
+
+  get parts(): readonly StoredPart[] {
+    return this.#parts;
+  }
+
+  /** Finds out how far the store is; makes the stream, so that readers find it empty and not missing. */
+  async open(): Promise<void> {
+    const { sessionId, jobId } = this.#spool.job;
+    await this.#store.append(sessionId, jobStreamId(jobId, this.#fd, 0), 0, new Uint8Array());
+    this.#parts = [...(await storedParts(this.#store, sessionId, jobId, this.#fd))];
+    const last = this.#parts.at(-1);
+    this.#position = last === undefined ? 0 : last.base + last.bytes;
+    this.#segment = undefined;
+    this.#consumed = [];
+  }
+
+  /** Carries what is there now; returns how many bytes went by. Rejects with the store's error and can be called again. */
+  async copy(): Promise<number> {
+    const from = this.#position;
+    while (this.#locate()) {
+      const end = await this.#carry();
+      if (end === undefined) this.#segment = undefined;
+      if (this.#position - from >= 8 * pieceBytes) break;
+    }
+    await this.#release(releaseBytes);
+    return this.#position - from;
+  }
+
+  /** After the last byte: what the limit kept out of the store but for the tail, which is stored now. */
+  async finish(): Promise<void> {
+    const total = this.#position;
+    const stored = this.#storedEnd();
+    if (stored < total) {
+      this.#position = Math.max(stored, total - tailKept);
+      this.#segment = undefined;
+      while (this.#position < total && this.#locate()) {
+        if ((await this.#carry(true)) === undefined) this.#segment = undefined;
+      }
+    }
+    await this.#store.sync(
+      this.#spool.job.sessionId,
+      this.#parts.at(-1)?.stream ?? jobStreamId(this.#spool.job.jobId, this.#fd, 0),
+    );
+  }
+
+  /** Empties the spool of this stream, once its end is recorded. */
+  async clear(): Promise<void> {
+    for (const start of segmentStarts(this.#spool.directory, this.#fd))
+      await rm(this.#path(start), { force: true });
+  }
+
+  /** Moves to the segment that holds the position, over gaps if need be; false when nothing is there yet. */
+  #locate(): boolean {
+    if (this.#segment !== undefined) {
+      const size = this.#sizeOf(this.#segment);
+      if (size !== undefined && this.#position < this.#segment + size) return true;
+      const next = this.#segment + (size ?? 0);
+      // Named by its exact offset, it is there only when the one before is whole.
+      if (size !== undefined && size > 0 && existsSync(this.#path(next))) {
+        this.#leave(this.#segment, size);
+        this.#segment = next;
+        return this.#locate();
+      }
+      if (size !== undefined && Date.now() - this.#listedAt < relistMs) return false;
+    }
+    this.#listedAt = Date.now();
+    const starts = segmentStarts(this.#spool.directory, this.#fd);
+    for (const [index, start] of starts.entries()) {
+      const size = this.#sizeOf(start);
+      if (size === undefined) continue;
+      const isLast = index === starts.length - 1;
+      if (this.#position < start + size || (isLast && this.#position >= start)) {
+        this.#segment = start;
+        // What lay between was dropped, here or by a full disk.
+        if (start > this.#position) this.#position = start;
+        return this.#position < start + size;
+      }
+      if (isLast) {
+        this.#segment = start;
+        this.#position = Math.max(this.#position, start);
+      }
+    }
+    return false;
+  }
+
+  /** One piece; undefined when the segment is gone. */
+  async #carry(beyondLimit = false): Promise<number | undefined> {
+    const start = this.#segment;
+    if (start === undefined) return undefined;
+    const bytes = await readPiece(this.#path(start), this.#position - start);
+    if (bytes === undefined || bytes.length === 0) return undefined;
+    const room = beyondLimit ? bytes.length : Math.max(0, this.#limit - this.#storedBytes());
+    await this.#append(bytes.subarray(0, room));
+    this.#position += bytes.length - Math.min(room, bytes.length);
+    this.recent = bytes.subarray(Math.max(0, bytes.length - 400));
+    return this.#position;
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    if (bytes.length === 0) return;
+    const { sessionId, jobId } = this.#spool.job;
+    let part = this.#parts.at(-1);
+    if (part === undefined || part.base + part.bytes !== this.#position) {
+      const stream = jobStreamId(jobId, this.#fd, this.#position);
+      part = { stream, base: this.#position, bytes: 0 };
+      this.#parts.push(part);
+    }
+    await this.#store.append(sessionId, part.stream, this.#position - part.base, bytes);
+    this.#parts[this.#parts.length - 1] = { ...part, bytes: part.bytes + bytes.length };
+    this.#position += bytes.length;
+  }
+
+  /** A segment that is whole and stored may go; one that the limit kept out stays for the supervisor to drop. */
+  #leave(start: number, size: number): void {
+    if (this.#storedEnd() < start + size) return;
+    this.#consumed.push({ path: this.#path(start), bytes: size });
+  }
+
+  async #release(least: number): Promise<void> {
+    if (this.#consumed.reduce((sum, { bytes }) => sum + bytes, 0) < least) return;
+    const part = this.#parts.at(-1);
+    if (part === undefined) return;
+    await this.#store.sync(this.#spool.job.sessionId, part.stream);
+    for (const { path } of this.#consumed.splice(0)) await rm(path, { force: true });
+  }
+
+  #storedBytes(): number {
+    return this.#parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  #storedEnd(): number {
+    const last = this.#parts.at(-1);
+    return last === undefined ? 0 : last.base + last.bytes;
+  }
+
+  #path(start: number): string {
+    return segmentPath(this.#spool.directory, this.#fd, start);
+  }
+
+  #sizeOf(start: number): number | undefined {
+    return statSync(this.#path(start), { throwIfNoEntry: false })?.size;
+  }
+}
+
+async function readPiece(path: string, from: number): Promise<Buffer | undefined> {
+  let file;
+  try {
+    file = await open(path, "r");
+  } catch {
+    return undefined;
+  }
+  try {
+    const buffer = Buffer.allocUnsafe(pieceBytes);
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
