@@ -42,7 +42,7 @@ export function* callModel(
         length: session.log.surface.length,
         digest: session.log.surface.digest(),
         timeoutMs: session.config.limits.modelTimeoutMs,
-        route: `${header.header.config.provider}/${header.header.config.model}`,
+        route: routeName(header.header.config),
       },
       () => isAborting(session),
     );
@@ -203,6 +203,11 @@ function recordReply(
   if (session.fault !== undefined) return invariant(session);
   if (interrupted) return { kind: "aborted" };
   return { kind: "calls", calls: content.filter(isToolCall) };
+}
+
+/** `provider/model` for people; of a scenario file its name alone. */
+function routeName({ provider, model }: RequestConfig): string {
+  return `${provider}/${model.startsWith("/") ? model.slice(model.lastIndexOf("/") + 1) : model}`;
 }
 
 /** A call that was cancelled though nobody aborted the turn (its worker was stopped by hand) is a failed call. */

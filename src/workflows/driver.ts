@@ -57,8 +57,14 @@ export async function drive(
     }
   }
 
-  let next = loop.next();
-  while (next.done !== true) next = loop.next(await carryOut(next.value));
+  // A scope is kept by its parent until that one is cancelled. One for the turn, cancelled when all its work has settled,
+  // lets go of the scopes of its ops; being non-cancellable it passes nothing on.
+  const turn = new CancellationScope({ cancellable: false });
+  await turn.run(async () => {
+    let next = loop.next();
+    while (next.done !== true) next = loop.next(await carryOut(next.value));
+  });
+  turn.cancel();
 }
 
 /** Never rejects: an op always settles as a value. */
