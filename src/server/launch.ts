@@ -84,8 +84,10 @@ export async function waitUntilServing(
   for (;;) {
     if (!(await isAlive(server))) return "ended";
     if ((await answers(port)) && (await serves(`127.0.0.1:${port}`, deadline))) {
-      if ((await ownsPort(server.pid, port)) !== false) return "serving";
-      return (await isAlive(server)) ? "port taken" : "ended";
+      const owns = await ownsPort(server.pid, port);
+      // Asked last: nothing can be told of the ports of a process that has ended meanwhile.
+      if (!(await isAlive(server))) return "ended";
+      return owns === false ? "port taken" : "serving";
     }
     if (Date.now() > deadline) return "silent";
     await delay(50);
