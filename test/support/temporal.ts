@@ -159,7 +159,12 @@ async function openShared(
   process.env["LONGHAUL_SCRIPTED_RECORD"] = recordDir;
   const store = await openDirectoryStore(join(root, "store"));
   const connection = await Connection.connect({ address });
-  const client = await LonghaulClient.connect({ connection: { address }, store });
+  const client = await LonghaulClient.connect({
+    connection: { address },
+    store,
+    // Without a cache the SDK may drop a task that comes during an eviction: each costs a time-out of it.
+    ...(cacheSize === 0 ? { callTimeoutMs: 60_000 } : {}),
+  });
   const own = await openPlace({ address, bundlePath, root, store }, options);
   await own.start();
   const temporal = new Client({ connection });
