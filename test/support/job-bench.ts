@@ -65,7 +65,7 @@ export async function openJobBench(): Promise<JobBench> {
           left = await processesOf(home);
           expect(left).toEqual([]);
         },
-        { timeout: 15_000, interval: 100 },
+        { timeout: 6_000, interval: 100 },
       )
       .catch(() => {});
     for (const pid of left) process.kill(pid, "SIGKILL");

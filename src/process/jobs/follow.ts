@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, type FSWatcher, watch } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,6 +7,7 @@ import { LonghaulError } from "../../contracts/errors.js";
 import type { JobOutcome } from "../../contracts/jobs.js";
 import type { Store } from "../../contracts/store.js";
 import { writeWhole } from "../claim.js";
+import { processTable } from "../process-table.js";
 import { type FollowRank, type FollowerLock, takeFollowerLock } from "./follower-lock.js";
 import { isOfThisBoot, readIdentity, supervisorAlive, type JobIdentity } from "./job-identity.js";
 import {
@@ -85,7 +86,11 @@ export function followJob(input: FollowInput): Following {
 
 const fastestPollMs = 50;
 const slowestPollMs = 200;
-const checkEveryMs = 500;
+/** When nothing comes the spool is watched, and polled only in case the watch tells nothing. */
+const watchedPollMs = 1_000;
+/** A round that carried so much is followed by the next one at once. */
+const busyBytes = 256 * 1024;
+const checkEveryMs = 1_000;
 /** How long the supervisor may take to begin with a kill, ms; then the follower does it. */
 const supervisorPatienceMs = 3_000;
 
@@ -97,6 +102,7 @@ class Follower {
   #detached = false;
   #wake: () => void = () => {};
   #killedAt: number | undefined;
+  #toldExit = false;
   #toldStuck = false;
 
   constructor(input: FollowInput) {
@@ -165,8 +171,9 @@ class Follower {
         checkedAt = Date.now();
         if (await lock.isDisplaced()) return { kind: "detached", why: "displaced" };
         over ||= await this.#isUnsupervised(identity);
+        if (!over) await this.#tellExit(identity);
       }
-      if (!over && this.#killing) await this.#pressKill();
+      if (!over && this.#killing) await this.#pressKill(identity);
       try {
         if (!opened) {
           for (const copy of this.#copies) await copy.open();
@@ -178,12 +185,12 @@ class Follower {
         if (moved > 0) {
           this.#report();
           pause = fastestPollMs;
+          if (moved >= busyBytes) continue;
         } else if (over) {
           return await this.#finish(identity, here);
         } else {
           pause = Math.min(pause * 1.3, slowestPollMs);
         }
-        if (moved > 0) continue;
       } catch (error) {
         // The spool holds what the store cannot take; where it stands is asked again.
         if (!(error instanceof LonghaulError) || error.code !== "STORE_UNAVAILABLE") throw error;
@@ -205,7 +212,14 @@ class Follower {
     return true;
   }
 
-  async #pressKill(): Promise<void> {
+  /** A supervisor whose command's pipes are held by others looks only now and then whether its shell is gone. */
+  async #tellExit({ pid }: JobIdentity): Promise<void> {
+    if (this.#toldExit || (await processTable.startTime(pid)) !== undefined) return;
+    this.#toldExit = true;
+    await poke(join(this.#spool.directory, spoolFiles.poke));
+  }
+
+  async #pressKill(identity: JobIdentity): Promise<void> {
     const { directory } = this.#spool;
     if (this.#killedAt === undefined) {
       await writeFile(join(directory, spoolFiles.kill), "");
@@ -217,6 +231,9 @@ class Follower {
     ) {
       this.#killedAt = Number.MAX_SAFE_INTEGER;
       await endJobProcesses(this.#spool);
+      // Frozen, it will never say that the job is over.
+      if (!spoolHas(directory, "stopping") && (await supervisorAlive(identity)))
+        process.kill(identity.supervisor.pid, "SIGKILL");
     }
     if (!this.#toldStuck && spoolHas(directory, "stuck")) {
       this.#toldStuck = true;
@@ -273,12 +290,23 @@ class Follower {
 
   async #pause(ms: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
+    let watcher: FSWatcher | undefined;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      timer = setTimeout(resolve, ms);
+      if (ms === slowestPollMs) watcher = watchQuietly(this.#spool.directory, resolve);
+      timer = setTimeout(resolve, watcher === undefined ? ms : watchedPollMs);
       if (this.#detached || (this.#killing && this.#killedAt === undefined)) resolve();
     });
     clearTimeout(timer);
+    watcher?.close();
+  }
+}
+
+function watchQuietly(directory: string, onChange: () => void): FSWatcher | undefined {
+  try {
+    return watch(directory, onChange).on("error", () => {});
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { open, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { createClaim } from "../claim.js";
+import { createClaim, writeWhole } from "../claim.js";
 import { endProcesses } from "../end-group.js";
 import { groupIsOurs, readIdentity } from "./job-identity.js";
 import { jobMarks, type Spool, spoolFiles, spoolHas } from "./spool.js";
@@ -15,6 +15,14 @@ export const identityPatienceMs = 5_000;
  */
 export async function sealSpool(spool: Spool): Promise<void> {
   await createClaim(spool.directory);
+  if (!spoolHas(spool.directory, "job")) {
+    const { sessionId, jobId, nonce } = spool.job;
+    await writeWhole(
+      join(spool.directory, spoolFiles.job),
+      JSON.stringify({ sessionId, jobId, nonce }),
+      false,
+    );
+  }
   await writeFile(join(spool.directory, spoolFiles.sealed), "");
   const directory = await open(spool.directory, "r");
   try {

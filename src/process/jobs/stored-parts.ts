@@ -46,6 +46,43 @@ export async function storedParts(
   return parts.toSorted((a, b) => a.base - b.base);
 }
 
+/** Bytes of the end of a stream that can be read (spec/jobs §9). */
+const readableBytes = 64_000;
+
+/** What a read from a cursor yields; `dropped` when unread bytes before `from` are not in the readable tail any more. */
+export interface JobStreamRead {
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: Uint8Array;
+  readonly dropped: boolean;
+}
+
+/** The bytes from `offset` to what is now the end, at most the last 64,000, and never across a gap; from any host. */
+export async function readJobStream(
+  store: Pick<Store, "list" | "read">,
+  session: string,
+  jobId: string,
+  fd: number,
+  offset: number,
+): Promise<JobStreamRead> {
+  const parts = await storedParts(store, session, jobId, fd);
+  const end = Math.max(offset, ...parts.map(({ base, bytes }) => base + bytes));
+  let from = Math.max(offset, end - readableBytes);
+  let to = from;
+  let pieces: Uint8Array[] = [];
+  for (const { stream, base, bytes } of parts) {
+    if (base + bytes <= to) continue;
+    if (base > to) {
+      from = to = base;
+      pieces = [];
+    }
+    const piece = await store.read(session, stream, to - base, base + bytes - to);
+    pieces.push(piece);
+    to += piece.length;
+  }
+  return { from, to, bytes: Buffer.concat(pieces), dropped: from > offset };
+}
+
 /** Counts and digest, read from the store itself. */
 export async function describeStored(
   store: Pick<Store, "read">,

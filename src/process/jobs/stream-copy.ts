@@ -12,6 +12,8 @@ const releaseBytes = 4 * 1024 * 1024;
 /** Bytes of the end that stay readable when the store's limit was passed (spec/jobs J14). */
 const tailKept = 64_000;
 const relistMs = 1_000;
+/** Bytes from which the line of progress is taken. */
+const recentBytes = 400;
 
 /**
  * Carries one output stream of a job from its spool to the store and goes on from what is there, so a copy that died is
@@ -28,7 +30,8 @@ export class StreamCopy {
   /** Offset of the next byte to carry. */
   #position = 0;
   #segment: number | undefined;
-  #consumed: { readonly path: string; readonly bytes: number }[] = [];
+  /** Sizes by path of segments that are stored and still here. */
+  readonly #consumed = new Map<string, number>();
   #listedAt = 0;
   /** The last bytes that went by, for a line of progress. */
   recent: Buffer = Buffer.alloc(0);
@@ -54,22 +57,22 @@ export class StreamCopy {
   async open(): Promise<void> {
     const { sessionId, jobId } = this.#spool.job;
     await this.#store.append(sessionId, jobStreamId(jobId, this.#fd, 0), 0, new Uint8Array());
-    this.#parts = [...(await storedParts(this.#store, sessionId, jobId, this.#fd))];
-    const last = this.#parts.at(-1);
-    this.#position = last === undefined ? 0 : last.base + last.bytes;
     this.#segment = undefined;
-    this.#consumed = [];
+    await this.#refresh();
   }
 
   /** Carries what is there now; returns how many bytes went by. Rejects with the store's error and can be called again. */
   async copy(): Promise<number> {
     const from = this.#position;
-    while (this.#locate()) {
-      const end = await this.#carry();
-      if (end === undefined) this.#segment = undefined;
-      if (this.#position - from >= 8 * pieceBytes) break;
+    while (this.#position - from < 8 * pieceBytes) {
+      if (this.#storedBytes() >= this.#limit) {
+        await this.#skip();
+        break;
+      }
+      if (!this.#locate()) break;
+      if (await this.#crossGap()) await this.#carry();
     }
-    await this.#release(releaseBytes);
+    await this.#release();
     return this.#position - from;
   }
 
@@ -81,7 +84,7 @@ export class StreamCopy {
       this.#position = Math.max(stored, total - tailKept);
       this.#segment = undefined;
       while (this.#position < total && this.#locate()) {
-        if ((await this.#carry(true)) === undefined) this.#segment = undefined;
+        if (await this.#crossGap()) await this.#carry(true);
       }
     }
     await this.#store.sync(
@@ -96,16 +99,15 @@ export class StreamCopy {
       await rm(this.#path(start), { force: true });
   }
 
-  /** Moves to the segment that holds the position, over gaps if need be; false when nothing is there yet. */
+  /** Moves to the segment that holds the position, or the first one after it; false when it has nothing yet. */
   #locate(): boolean {
     if (this.#segment !== undefined) {
       const size = this.#sizeOf(this.#segment);
       if (size !== undefined && this.#position < this.#segment + size) return true;
-      const next = this.#segment + (size ?? 0);
       // Named by its exact offset, it is there only when the one before is whole.
-      if (size !== undefined && size > 0 && existsSync(this.#path(next))) {
+      if (size !== undefined && size > 0 && existsSync(this.#path(this.#segment + size))) {
         this.#leave(this.#segment, size);
-        this.#segment = next;
+        this.#segment += size;
         return this.#locate();
       }
       if (size !== undefined && Date.now() - this.#listedAt < relistMs) return false;
@@ -115,32 +117,60 @@ export class StreamCopy {
     for (const [index, start] of starts.entries()) {
       const size = this.#sizeOf(start);
       if (size === undefined) continue;
-      const isLast = index === starts.length - 1;
-      if (this.#position < start + size || (isLast && this.#position >= start)) {
+      const holds = this.#position < start + size;
+      if (holds || index === starts.length - 1) {
         this.#segment = start;
-        // What lay between was dropped, here or by a full disk.
-        if (start > this.#position) this.#position = start;
-        return this.#position < start + size;
+        return holds;
       }
-      if (isLast) {
-        this.#segment = start;
-        this.#position = Math.max(this.#position, start);
-      }
+      this.#leave(start, size);
     }
     return false;
   }
 
-  /** One piece; undefined when the segment is gone. */
-  async #carry(beyondLimit = false): Promise<number | undefined> {
+  /**
+   * Over what was dropped, by the cap or a full disk. False when nothing was: a follower that was frozen finds here that
+   * another one has stored and removed it.
+   */
+  async #crossGap(): Promise<boolean> {
     const start = this.#segment;
-    if (start === undefined) return undefined;
-    const bytes = await readPiece(this.#path(start), this.#position - start);
-    if (bytes === undefined || bytes.length === 0) return undefined;
-    const room = beyondLimit ? bytes.length : Math.max(0, this.#limit - this.#storedBytes());
+    if (start === undefined || start <= this.#position) return true;
+    await this.#refresh();
+    if (start > this.#position) {
+      this.#position = start;
+      return true;
+    }
+    this.#segment = undefined;
+    return false;
+  }
+
+  async #refresh(): Promise<void> {
+    const { sessionId, jobId } = this.#spool.job;
+    this.#parts = [...(await storedParts(this.#store, sessionId, jobId, this.#fd))];
+    this.#position = Math.max(this.#position, this.#storedEnd());
+  }
+
+  async #carry(beyondLimit = false): Promise<void> {
+    const start = this.#segment;
+    if (start === undefined) return;
+    const bytes = await readPiece(this.#path(start), this.#position - start, pieceBytes);
+    if (bytes === undefined || bytes.length === 0) {
+      this.#segment = undefined;
+      return;
+    }
+    const room = beyondLimit ? bytes.length : this.#limit - this.#storedBytes();
     await this.#append(bytes.subarray(0, room));
-    this.#position += bytes.length - Math.min(room, bytes.length);
-    this.recent = bytes.subarray(Math.max(0, bytes.length - 400));
-    return this.#position;
+    this.recent = bytes.subarray(Math.max(0, bytes.length - recentBytes));
+  }
+
+  /** Counts what the store does not take, without reading it. */
+  async #skip(): Promise<void> {
+    const start = segmentStarts(this.#spool.directory, this.#fd).at(-1);
+    const size = start === undefined ? undefined : this.#sizeOf(start);
+    if (start === undefined || size === undefined || start + size <= this.#position) return;
+    this.#segment = start;
+    this.#position = start + size;
+    const from = Math.max(0, size - recentBytes);
+    this.recent = (await readPiece(this.#path(start), from, size - from)) ?? this.recent;
   }
 
   async #append(bytes: Uint8Array): Promise<void> {
@@ -159,16 +189,16 @@ export class StreamCopy {
 
   /** A segment that is whole and stored may go; one that the limit kept out stays for the supervisor to drop. */
   #leave(start: number, size: number): void {
-    if (this.#storedEnd() < start + size) return;
-    this.#consumed.push({ path: this.#path(start), bytes: size });
+    if (this.#storedEnd() >= start + size) this.#consumed.set(this.#path(start), size);
   }
 
-  async #release(least: number): Promise<void> {
-    if (this.#consumed.reduce((sum, { bytes }) => sum + bytes, 0) < least) return;
+  async #release(): Promise<void> {
     const part = this.#parts.at(-1);
-    if (part === undefined) return;
+    const bytes = [...this.#consumed.values()].reduce((sum, size) => sum + size, 0);
+    if (bytes < releaseBytes || part === undefined) return;
     await this.#store.sync(this.#spool.job.sessionId, part.stream);
-    for (const { path } of this.#consumed.splice(0)) await rm(path, { force: true });
+    for (const path of this.#consumed.keys()) await rm(path, { force: true });
+    this.#consumed.clear();
   }
 
   #storedBytes(): number {
@@ -189,7 +219,7 @@ export class StreamCopy {
   }
 }
 
-async function readPiece(path: string, from: number): Promise<Buffer | undefined> {
+async function readPiece(path: string, from: number, length: number): Promise<Buffer | undefined> {
   let file;
   try {
     file = await open(path, "r");
@@ -197,7 +227,7 @@ async function readPiece(path: string, from: number): Promise<Buffer | undefined
     return undefined;
   }
   try {
-    const buffer = Buffer.allocUnsafe(pieceBytes);
+    const buffer = Buffer.allocUnsafe(length);
     const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
     return buffer.subarray(0, bytesRead);
   } finally {
