@@ -33,7 +33,7 @@ export function sendMessage(session: Session, input: unknown): SendResult | Refu
 
 /** Ends the running turn and keeps the inbox: what is queued waits for the next waking send. */
 export function interrupt(session: Session, input: unknown): InterruptResult | Refusal {
-  const parsed = parseInterrupt(input);
+  const parsed = parseInterrupt(commands.interrupt, input);
   if (!parsed.ok) return parsed;
   session.requestAbort(parsed.value.reason ?? "user", true);
   return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed: 0 };
@@ -41,7 +41,7 @@ export function interrupt(session: Session, input: unknown): InterruptResult | R
 
 /** Empties the inbox, then ends the running turn; on an idle session it arms nothing. */
 export function cancelAll(session: Session, input: unknown): InterruptResult | Refusal {
-  const parsed = parseInterrupt(input);
+  const parsed = parseInterrupt(commands.cancel, input);
   if (!parsed.ok) return parsed;
   const removed = pendingCount(session.folds.inbox);
   session.record(...decideClear(session.folds.inbox));
@@ -101,7 +101,7 @@ export function refusalOf(session: Session, name: string, input: unknown): Refus
           ? parseClose(input)
           : name === commands.todoWrite
             ? undefined
-            : parseInterrupt(input);
+            : parseInterrupt(name, input);
   if (parsed !== undefined && !parsed.ok) return parsed;
   if (name === commands.send) {
     const sent = parseSend(input);

@@ -17,6 +17,8 @@ export const maxMessageBytes = 262_144;
 const maxIdCharacters = 200;
 /** Of notices and reminders (design §2): a sender's id must not bar one. */
 const ownPrefixes = ["job/", "schedule/"];
+/** An id is printed wherever a message is. */
+const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const modes: readonly SendMode[] = ["followup", "steer", "inject"];
 
 type Parsed<T> = { readonly ok: true; readonly value: T } | Refusal;
@@ -26,6 +28,9 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
   const { id, mode, content } = fieldsOf(input);
   if (typeof id !== "string" || id === "" || id.length > maxIdCharacters) {
     return invalid("session.send", `an \`id\` of 1 to ${maxIdCharacters} characters`, id);
+  }
+  if (controls.test(id)) {
+    return invalid("session.send", "an `id` without control characters", id);
   }
   const reserved = ownPrefixes.find((prefix) => id.startsWith(prefix));
   if (reserved !== undefined) {
@@ -50,13 +55,14 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
   return { ok: true, value: { id, mode: known, content } };
 }
 
-export function parseInterrupt(input: unknown): Parsed<InterruptCommand> {
-  const strange = strangePayload("session.interrupt", input);
+/** Of `session.interrupt` and `session.cancel`. */
+export function parseInterrupt(command: string, input: unknown): Parsed<InterruptCommand> {
+  const strange = strangePayload(command, input);
   if (strange !== undefined) return strange;
   const { reason } = fieldsOf(input);
   if (reason === undefined) return { ok: true, value: {} };
   if (reason === "user" || reason === "parent") return { ok: true, value: { reason } };
-  return invalid("session.interrupt", "`reason` to be user or parent", reason);
+  return invalid(command, "`reason` to be user or parent", reason);
 }
 
 export function parseClose(input: unknown): Parsed<CloseCommand> {

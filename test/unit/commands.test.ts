@@ -27,6 +27,8 @@ describe("session.send", () => {
     ],
     ["a long id", { ...good, id: "x".repeat(201) }, "got text of 201 characters"],
     ["a number as id", { ...good, id: 7 }, "got 7"],
+    ["an id of two lines", { ...good, id: "a\nb" }, "without control characters"],
+    ["an id that turns the text around", { ...good, id: "a\u202eb" }, "without control characters"],
     ["an id of the session's own", { ...good, id: "job/bash-1/settled" }, 'begin with "job/"'],
     ["an id of a reminder", { ...good, id: "schedule/1/1" }, 'begin with "schedule/"'],
     ["an unknown mode", { ...good, mode: "shout" }, "`mode` to be one of followup, steer, inject"],
