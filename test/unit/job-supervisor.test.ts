@@ -60,6 +60,17 @@ describe("a background shell job", { timeout: 120_000 }, () => {
     });
   });
 
+  it("that is killed while it runs ends by TERM at once", async () => {
+    const bench = await openJobBench();
+    const job = await bench.start("sleep 60");
+    const following = bench.follow(job.key);
+    following.kill();
+    expect(endedBy(await following.done).outcome).toMatchObject({
+      status: "killed",
+      detail: "signal: SIGTERM",
+    });
+  });
+
   it("that prints nothing completes with two empty streams", async () => {
     const bench = await openJobBench();
     const { outcome, streams } = await endOf(bench, await bench.start("true"));

@@ -1,5 +1,4 @@
-import { constants, type FSWatcher, watch } from "node:fs";
-import { open, writeFile } from "node:fs/promises";
+import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -10,6 +9,8 @@ import { writeWhole } from "../claim.js";
 import { processTable } from "../process-table.js";
 import { type FollowRank, type FollowerLock, takeFollowerLock } from "./follower-lock.js";
 import { isOfThisBoot, readIdentity, supervisorAlive, type JobIdentity } from "./job-identity.js";
+import { KillRequest, pokeSupervisor } from "./kill-request.js";
+import { lastLineOf } from "./last-line.js";
 import {
   killedBeforeExit,
   outcomeOf,
@@ -91,24 +92,21 @@ const watchedPollMs = 1_000;
 /** A round that carried so much is followed by the next one at once. */
 const busyBytes = 256 * 1024;
 const checkEveryMs = 1_000;
-/** How long the supervisor may take to begin with a kill, ms; then the follower does it. */
-const supervisorPatienceMs = 3_000;
-
 class Follower {
   readonly #input: FollowInput;
   readonly #spool: Spool;
   readonly #copies: readonly StreamCopy[];
+  readonly #kill: KillRequest;
   #killing = false;
   #detached = false;
   #wake: () => void = () => {};
-  #killedAt: number | undefined;
   #toldExit = false;
-  #toldStuck = false;
 
   constructor(input: FollowInput) {
     const { home, sessionId, jobId, nonce, store, storeBytes = 64 * 1024 * 1024 } = input;
     this.#input = input;
     this.#spool = { directory: spoolDirectory(input), job: { home, sessionId, jobId, nonce } };
+    this.#kill = new KillRequest(this.#spool, (message) => input.onKillFailed?.(message));
     this.#copies = jobStreams.map((name) => new StreamCopy(store, this.#spool, name, storeBytes));
   }
 
@@ -173,7 +171,7 @@ class Follower {
         over ||= await this.#isUnsupervised(identity);
         if (!over) await this.#tellExit(identity);
       }
-      if (!over && this.#killing) await this.#pressKill(identity);
+      if (!over && this.#killing) await this.#kill.press(identity);
       try {
         if (!opened) {
           for (const copy of this.#copies) await copy.open();
@@ -216,31 +214,7 @@ class Follower {
   async #tellExit({ pid }: JobIdentity): Promise<void> {
     if (this.#toldExit || (await processTable.startTime(pid)) !== undefined) return;
     this.#toldExit = true;
-    await poke(join(this.#spool.directory, spoolFiles.poke));
-  }
-
-  async #pressKill(identity: JobIdentity): Promise<void> {
-    const { directory } = this.#spool;
-    if (this.#killedAt === undefined) {
-      await writeFile(join(directory, spoolFiles.kill), "");
-      await poke(join(directory, spoolFiles.poke));
-      this.#killedAt = Date.now();
-    } else if (
-      !spoolHas(directory, "stopping") &&
-      Date.now() - this.#killedAt > supervisorPatienceMs
-    ) {
-      this.#killedAt = Number.MAX_SAFE_INTEGER;
-      await endJobProcesses(this.#spool);
-      // Frozen, it will never say that the job is over.
-      if (!spoolHas(directory, "stopping") && (await supervisorAlive(identity)))
-        process.kill(identity.supervisor.pid, "SIGKILL");
-    }
-    if (!this.#toldStuck && spoolHas(directory, "stuck")) {
-      this.#toldStuck = true;
-      this.#input.onKillFailed?.(
-        "a process of the job outlived KILL; look for one of another user",
-      );
-    }
+    await pokeSupervisor(this.#spool);
   }
 
   async #finish(identity: JobIdentity, here: boolean): Promise<FollowResult> {
@@ -280,11 +254,11 @@ class Follower {
 
   #report(): void {
     const [out, err] = this.#copies;
-    const latest = [...(out?.recent ?? []), ...(err?.recent ?? [])];
+    const latest = Buffer.concat([out?.recent ?? Buffer.alloc(0), err?.recent ?? Buffer.alloc(0)]);
     this.#input.onBytes?.({
       stdout: out?.total ?? 0,
       stderr: err?.total ?? 0,
-      lastLine: lastLineOf(Buffer.from(latest)),
+      lastLine: lastLineOf(latest),
     });
   }
 
@@ -295,7 +269,7 @@ class Follower {
       this.#wake = resolve;
       if (ms === slowestPollMs) watcher = watchQuietly(this.#spool.directory, resolve);
       timer = setTimeout(resolve, watcher === undefined ? ms : watchedPollMs);
-      if (this.#detached || (this.#killing && this.#killedAt === undefined)) resolve();
+      if (this.#detached || (this.#killing && !this.#kill.isMade)) resolve();
     });
     clearTimeout(timer);
     watcher?.close();
@@ -307,28 +281,6 @@ function watchQuietly(directory: string, onChange: () => void): FSWatcher | unde
     return watch(directory, onChange).on("error", () => {});
   } catch {
     return undefined;
-  }
-}
-
-function lastLineOf(bytes: Buffer): string {
-  const lines = bytes
-    .toString("utf8")
-    .replaceAll("\0", "\uFFFD")
-    .split(/[\r\n]+/);
-  return (lines.findLast((line) => line.trim() !== "") ?? "").slice(-200);
-}
-
-/** Wakes the supervisor; not there any more is fine. */
-async function poke(path: string): Promise<void> {
-  try {
-    const fifo = await open(path, constants.O_WRONLY | constants.O_NONBLOCK);
-    try {
-      await fifo.write("k");
-    } finally {
-      await fifo.close();
-    }
-  } catch {
-    // It looks for the kill by itself as well.
   }
 }
 

@@ -12,6 +12,9 @@ lh_command=$1 lh_cwd=$2 lh_call=$3 lh_session=$4 lh_home=$5 lh_token=$6 lh_cap=$
 lh_grace=\${10} lh_copier=\${11} lh_spool=$PWD lh_path=$PATH lh_by=exit lh_k1= lh_k2= lh_pid= lh_keeper=
 PATH=$PATH:/usr/bin:/bin
 trap : HUP INT TERM PIPE
+for lh_tool in mkfifo grep dd cat mv readlink; do
+  command -v "$lh_tool" >/dev/null || { echo "$lh_tool is not on PATH" >&2; exit 1; }
+done
 mkfifo -m 600 poke gate hold out err || exit 1
 exec 6<>poke 7<>gate 8<>hold
 
@@ -25,12 +28,10 @@ stat_of() {
   [ -n "$lh_line" ]
 }
 members() {
-  local lh_file
-  for lh_file in /proc/[0-9]*; do
-    stat_of "\${lh_file#/proc/}" || continue
-    [ "\${lh_fields[2]}" = "$lh_pid" ] && [ "\${lh_fields[0]}" != Z ] && [ "\${lh_fields[0]}" != X ] && return 0
-  done
-  return 1
+  LC_ALL=C grep -qsE "\\) [^ZX] [0-9]+ $lh_pid " /proc/[0-9]*/stat
+  # 2: a process vanished meanwhile. What could not even look has not seen that all is gone.
+  case $? in 1 | 2) return 1 ;; esac
+  return 0
 }
 strays() {
   local lh_file lh_found=
@@ -56,19 +57,21 @@ signal_all() {
 pause() {
   read -r -t "$1" -n 1 -u 8
 }
+# True when all is gone.
 stop() {
   lh_by=$1
   : >stopping
   signal_all TERM
   local lh_left=$((lh_grace / 100))
-  while [ "$lh_left" -gt 0 ] && alive; do pause 0.1; lh_left=$((lh_left - 1)); done
+  while [ "$lh_left" -gt 0 ]; do alive || return 0; pause 0.1; lh_left=$((lh_left - 1)); done
   lh_left=20
   while alive; do
     signal_all KILL
     pause 0.1
     lh_left=$((lh_left - 1))
-    [ "$lh_left" -gt 0 ] || { : >stuck; return; }
+    [ "$lh_left" -gt 0 ] || { : >stuck; return 1; }
   done
+  return 0
 }
 copying() {
   kill -0 "$lh_k1" || kill -0 "$lh_k2"
@@ -124,11 +127,11 @@ while :; do
   printf -v lh_seconds '%d.%03d' $((lh_wait / 1000)) $((lh_wait % 1000))
   lh_word=
   IFS= read -r -t "$lh_seconds" -n 1 -u 6 lh_word || lh_missed=$((lh_missed + lh_wait))
-  [ -e kill ] && [ "$lh_by" = exit ] && stop kill
+  [ -e kill ] && [ "$lh_by" = exit ] && stop kill && break
   lh_beat=
   { read -r lh_beat <"$lh_lease"; } 2>/dev/null
   if [ -n "$lh_beat" ] && [ "$lh_beat" != "$lh_last" ]; then lh_last=$lh_beat lh_missed=0; fi
-  [ "$lh_missed" -ge "$lh_orphan" ] && [ "$lh_by" = exit ] && stop orphan
+  [ "$lh_missed" -ge "$lh_orphan" ] && [ "$lh_by" = exit ] && stop orphan && break
   if running && copying; then lh_wait=$lh_tick lh_next=20; continue; fi
   alive || break
   lh_wait=$lh_next lh_next=$((lh_next * 2))
