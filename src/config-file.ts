@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { isMap, isNode, isScalar, LineCounter, parseDocument, type Document } from "yaml";
 import * as z from "zod";
@@ -7,6 +7,7 @@ import type { SessionLimits } from "./contracts/config.js";
 import { LonghaulError } from "./contracts/errors.js";
 import type { RequestConfig } from "./contracts/header.js";
 import { checkTodoPolicy } from "./domain/todo.js";
+import { makeDirectory } from "./store/make-directory.js";
 
 /** `config.yaml` after checking. */
 export interface FileConfig {
@@ -49,7 +50,7 @@ export function readOrCreate(path: string, content: () => string): string {
   try {
     const found = readIfThere(path);
     if (found !== undefined) return found;
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeHome(dirname(path));
     const draft = `${path}.${randomUUID()}`;
     try {
       writeFileSync(draft, content(), { flag: "wx", mode: 0o600 });
@@ -61,6 +62,7 @@ export function readOrCreate(path: string, content: () => string): string {
     }
     return readFileSync(path, "utf8");
   } catch (error) {
+    if (error instanceof LonghaulError) throw error;
     const reason = codeOf(error) ?? String(error);
     throw new LonghaulError(
       "INVALID_CONFIG",
@@ -68,6 +70,20 @@ export function readOrCreate(path: string, content: () => string): string {
       {
         cause: error,
       },
+    );
+  }
+}
+
+function makeHome(path: string): void {
+  try {
+    makeDirectory(path, 0o700);
+  } catch (error) {
+    const reason =
+      error instanceof Error ? error.message.replace(/, mkdir '.*$/su, "") : String(error);
+    throw new LonghaulError(
+      "INVALID_CONFIG",
+      `the data directory ${path} cannot be created (${reason}); choose another --home`,
+      { cause: error },
     );
   }
 }

@@ -31,13 +31,17 @@ const areas = {
     but: ["@temporalio/client", "@temporalio/common", "@temporalio/proto"],
   },
   testing: { areas: ["contracts", "models"], packages: [] },
-  config: { areas: ["contracts", "schemas", "domain"], ...plainNode },
+  config: { areas: ["contracts", "schemas", "domain", "store"], ...plainNode },
   worker: {
     areas: [...world, "schemas", "domain", "workflows", "activities", "client", "config"],
     packages: "any",
     never: [],
   },
-  server: { areas: ["contracts", "schemas", "config", "worker"], packages: "any", never: [] },
+  server: {
+    areas: ["contracts", "schemas", "store", "config", "worker"],
+    packages: "any",
+    never: [],
+  },
   cli: {
     areas: [...world, "schemas", "client", "config", "worker", "server"],
     packages: "any",

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import { Connection } from "@temporalio/client";
 import { LonghaulError } from "../contracts/errors.js";
+import { makeDirectory } from "../store/make-directory.js";
 import { registerAttributes, type AttributeTypes } from "./attributes.js";
 import {
   clusterFromEnvironment,
@@ -73,7 +73,7 @@ export async function acquireServer(options: AcquireServer): Promise<ServerHandl
       'TEMPORAL_NAMESPACE is ignored without TEMPORAL_ADDRESS; the embedded server has "default"',
     );
   }
-  await mkdir(options.home, { recursive: true });
+  makeDirectory(options.home);
   const paths = serverPaths(options.home);
   const run = { ...options, paths, env, report };
   const user = { ...(await ownIdentity()), id: randomUUID(), since: Date.now() };

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { makeDirectory } from "../store/make-directory.js";
 import { addresses, endServer, type AcquireServer } from "./acquire.js";
 import { ensureRunning, findServer } from "./running.js";
 import {
@@ -50,7 +50,7 @@ export async function startServer(
   options: Omit<AcquireServer, "attributes">,
 ): Promise<ServerStatus> {
   const { env = process.env, report = () => {}, keep = true } = options;
-  await mkdir(options.home, { recursive: true });
+  makeDirectory(options.home);
   const paths = serverPaths(options.home);
   await withServerLock(paths, report, async () => {
     const state = await sweepUsers(await readState(paths));

@@ -17,6 +17,7 @@ import type { Store } from "../contracts/store.js";
 import { appendTo } from "./append.js";
 import { compareIds, fileNameOf } from "./file-name.js";
 import { isSystemError, readFully, syncDirectory, unavailable } from "./file-io.js";
+import { makeDirectory } from "./make-directory.js";
 import { createSerialTasks } from "./serial.js";
 import { forgetId, idOf, keepId } from "./sidecar.js";
 
@@ -43,7 +44,7 @@ export async function openDirectoryStore(root: string): Promise<Store> {
   const path = resolve(root);
   let base: string;
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    makeDirectory(path, 0o700);
     base = await realpath(path);
     await deleteRemoved(base);
   } catch (error) {

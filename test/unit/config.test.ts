@@ -182,6 +182,15 @@ describe("a mistake in config.yaml", () => {
     );
   });
 
+  it.runIf(process.platform === "linux")(
+    "says at once that the data directory cannot be created, also where the system says ENOENT",
+    () => {
+      expect(codeAndMessage(() => readSettings({}, { home: "/proc/nope/deeper" }, "/"))).toMatch(
+        /^INVALID_CONFIG: the data directory \/proc\/nope\/deeper cannot be created \(ENOENT: [^\n]+\); choose another --home$/u,
+      );
+    },
+  );
+
   it("is also a data directory that is none", () => {
     writeFileSync(join(dir, "file"), "");
     expect(codeAndMessage(() => readSettings({}, { home: join(dir, "file") }, "/"))).toMatch(

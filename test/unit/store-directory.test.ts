@@ -117,7 +117,10 @@ describe("the directory store", () => {
     await writeFile(join(root, "file"), "");
     await expect(openDirectoryStore(join(root, "file"))).rejects.toMatchObject({
       code: "STORE_UNAVAILABLE",
-      message: expect.stringContaining(join(root, "file")),
+      message: expect.stringContaining(`${join(root, "file")} is a file, not a directory`),
+    });
+    await expect(openDirectoryStore(join(root, "file", "below"))).rejects.toMatchObject({
+      message: expect.stringContaining(`${join(root, "file")} is a file, not a directory`),
     });
   });
 });
