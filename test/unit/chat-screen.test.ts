@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Screen, type Footer } from "../../src/cli/chat/screen.js";
-import { wrapLine } from "../../src/cli/chat/wrap.js";
+import { wrapLine } from "../../src/cli/render/wrap.js";
 import { widthOf } from "../../src/cli/render/terminal.js";
 import { EmulatedScreen } from "../support/screen.js";
 

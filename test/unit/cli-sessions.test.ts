@@ -117,6 +117,23 @@ describe("sessions", () => {
 });
 
 describe("show", () => {
+  it("tells a long error whole, wrapped on a terminal", async () => {
+    const message = `/some/dir/bad.yaml:4:9: turns[0].steps[0]: ${"unknown key, ".repeat(9)}see the docs`;
+    const lastEnd = { turn: 2, kind: "error", code: "INVALID_SCENARIO", message } as const;
+    const ended: SessionView = { ...view, turn: { number: 2, open: false, step: 0 }, lastEnd };
+    const told = `2, ended error (INVALID_SCENARIO: ${message})`;
+    const session = { view: () => Promise.resolve(ended) };
+    expect((await line(session, ["show", "s-1"])).stdout).toContain(`Turn       ${told}\n`);
+    const { stdout } = await line(
+      session,
+      ["show", "s-1"],
+      fakeIo({ tty: true, env: { NO_COLOR: "1" } }),
+    );
+    const rows = stdout.split("\n").filter((row) => !row.startsWith("Temporal"));
+    expect(Math.max(...rows.map((row) => row.trimEnd().length))).toBeLessThanOrEqual(80);
+    expect(stdout.replaceAll(/\s+/g, "")).toContain(told.replaceAll(/\s+/g, ""));
+  });
+
   it("tells what a session is and does", async () => {
     expect((await line({ view: () => Promise.resolve(view) }, ["show", "s-1"])).stdout)
       .toMatchInlineSnapshot(`

@@ -7,7 +7,13 @@ const tty = { isTTY: true, columns: 120 };
 
 describe("what the output can show", () => {
   it("is colours and Unicode on a UTF-8 terminal", () => {
-    expect(terminalOf(tty, utf8)).toEqual({ color: true, unicode: true, columns: 120, live: true });
+    expect(terminalOf(tty, utf8)).toEqual({
+      color: true,
+      unicode: true,
+      columns: 120,
+      live: true,
+      wrap: true,
+    });
   });
 
   it("is 80 columns without colours when it is no terminal", () => {
@@ -16,6 +22,7 @@ describe("what the output can show", () => {
       unicode: true,
       columns: 80,
       live: false,
+      wrap: false,
     });
   });
 

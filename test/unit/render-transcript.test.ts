@@ -497,10 +497,51 @@ describe("troubles on the way", () => {
     ).toBe("waiting: no worker\nit goes on\n");
   });
 
-  it("cuts such a line to the width", () => {
-    const [line = ""] = printed([
-      turnEnd({ kind: "error", code: "SERVER", message: "x".repeat(500) }),
-    ]).split("\n");
+  const failing = `/some/dir/bad.yaml:4:9: turns[0].steps[0]: unknown key "txt"; ${"use one of text, calls ".repeat(6)}end`;
+  const told: readonly (readonly [string, readonly WatchEvent[], string])[] = [
+    [
+      "a turn's error",
+      [turnEnd({ kind: "error", code: "INVALID_SCENARIO", message: failing })],
+      `turn 1 failed: INVALID_SCENARIO: ${failing}`,
+    ],
+    ["why it waits", [{ type: "connection", up: false, message: failing }], `waiting: ${failing}`],
+    [
+      "the error of a call",
+      [
+        call("c", "bash", { description: "Slow" }),
+        result("c", `Error: ${failing}`, {
+          isError: true,
+          error: { name: "ToolError", code: "TOOL_OUTCOME_UNKNOWN" },
+        }),
+      ],
+      `✗ bash  Slow  → TOOL_OUTCOME_UNKNOWN ${failing}`,
+    ],
+  ];
+
+  it.each(told)("tells %s whole on one line where there is no terminal", (_what, events, text) => {
+    expect(printed(events)).toBe(`${text}\n`);
+  });
+
+  it.each(told)("tells %s whole on a terminal, wrapped at its width", (_what, events, text) => {
+    for (const columns of [20, 40, 81]) {
+      const rows = printed(events, { ...plain, columns, wrap: true })
+        .trimEnd()
+        .split("\n");
+      expect(rows.length).toBeGreaterThan(2);
+      for (const row of rows) expect(widthOf(row.trimEnd())).toBeLessThanOrEqual(columns);
+      const words = (some: string) => some.replaceAll(/\s+|…/g, "");
+      expect(words(rows.join(""))).toBe(words(text));
+    }
+  });
+
+  it("cuts what a plugin says to the width", () => {
+    const message = {
+      id: "n",
+      role: "user" as const,
+      content: [{ type: "text" as const, text: "x".repeat(500) }],
+      source: { kind: "plugin" as const, name: "x" },
+    };
+    const [line = ""] = printed([entry("user/message", { message })]).split("\n");
     expect(widthOf(line)).toBe(80);
   });
 });

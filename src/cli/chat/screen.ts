@@ -1,5 +1,5 @@
 import { widthOf } from "../render/terminal.js";
-import { wrapLine } from "./wrap.js";
+import { wrapLine } from "../render/wrap.js";
 
 export interface Footer {
   readonly rows: readonly string[];

@@ -2,8 +2,9 @@ import type { SessionView } from "../../contracts/session.js";
 import { modelName } from "../../config.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { oneLine } from "../render/clean.js";
-import { fit, glyphsOf, pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
+import { pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
 import { todoLines } from "../render/todos.js";
+import { wholeLine } from "../render/wrap.js";
 import { sessionIdOf, settingsOf } from "./settings.js";
 
 export const showCommand = command({
@@ -31,7 +32,7 @@ export const showCommand = command({
   },
 });
 
-/** The overview of a session, each line at most the terminal's width but for addresses. */
+/** The overview of a session, wrapped on a terminal but for addresses. */
 export function viewLines(
   view: SessionView,
   url: string | undefined,
@@ -53,10 +54,9 @@ export function viewLines(
   const lines = facts.flatMap(([name, value]) =>
     value === undefined
       ? []
-      : [
-          styled(terminal, "bold", pad(name, 11)) +
-            fit(oneLine(value), terminal.columns - 11, glyphsOf(terminal).ellipsis),
-        ],
+      : wholeLine(oneLine(value), terminal, 11).map((row, index) =>
+          index === 0 ? styled(terminal, "bold", pad(name, 11)) + row : " ".repeat(11) + row,
+        ),
   );
   if (url !== undefined) lines.push(styled(terminal, "bold", pad("Temporal", 11)) + url);
   const todos = view.todos ?? [];

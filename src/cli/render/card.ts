@@ -1,18 +1,22 @@
 import type { ToolResultBlock } from "../../contracts/content.js";
 import type { EventData } from "../../contracts/log.js";
 import { oneLine } from "./clean.js";
+import { wholeLine } from "./wrap.js";
 import { fit, glyphsOf, styled, widthOf, type Terminal } from "./terminal.js";
 
 export type ToolCall = Pick<EventData["tool/call"], "name" | "arguments">;
 export type ToolResult = Pick<EventData["tool/result"], "message" | "error" | "meta">;
 
-/** `● bash  make the data  → exit 0, 3 lines  [2]`, at most the terminal's width; `[2]` is the mark. */
+/**
+ * `● bash  make the data  → exit 0, 3 lines  [2]`, one line of at most the terminal's width; `[2]` is the mark. An
+ * error is told whole, on more lines where the terminal has a width.
+ */
 export function resultCard(
   call: ToolCall,
   result: ToolResult,
   terminal: Terminal,
   mark = "",
-): string {
+): readonly string[] {
   const glyphs = glyphsOf(terminal);
   const block = result.message.content.find(
     (one): one is ToolResultBlock => one.type === "tool-result",
@@ -25,19 +29,21 @@ export function resultCard(
   const room = terminal.columns - widthOf(head) - 2 - widthOf(arrow) - widthOf(tail);
   const title = titleOf(call);
   const wanted = summaryOf(block, result);
-  const summary = fit(
+  const cut = fit(
     wanted,
     Math.max(room - widthOf(title), Math.floor(room / 2), 0),
     glyphs.ellipsis,
   );
-  const shown = fit(title, Math.max(room - widthOf(summary), 0), glyphs.ellipsis);
+  const shown = fit(title, Math.max(room - widthOf(cut), 0), glyphs.ellipsis);
+  const summary = failed ? wanted : cut;
   const color = failed ? "red" : "green";
-  return (
+  const line =
     styled(terminal, color, head) +
     (shown === "" ? "" : `  ${shown}`) +
     (summary === "" ? "" : styled(terminal, failed ? "red" : "dim", `${arrow}${summary}`)) +
-    styled(terminal, "dim", tail)
-  );
+    styled(terminal, "dim", tail);
+  if (!failed) return [line];
+  return wholeLine(line, terminal, 2).map((row, index) => (index === 0 ? row : `  ${row}`));
 }
 
 /** The line that stands for calls under way. */

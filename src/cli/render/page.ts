@@ -20,7 +20,7 @@ export class Page {
     this.#live = terminal.live;
   }
 
-  /** Whole lines, already cut to the width. */
+  /** Whole lines, already cut or wrapped to the width, if there is one. */
   lines(block: Block, lines: readonly string[]): void {
     this.#open(block);
     for (const line of lines) this.#write(`${line}\n`);

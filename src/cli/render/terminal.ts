@@ -9,6 +9,8 @@ export interface Terminal {
   readonly columns: number;
   /** Lines may be rewritten: a running tool is shown until its card takes its place. */
   readonly live: boolean;
+  /** It has a width that a line may not pass; else a program may read the lines. */
+  readonly wrap?: boolean;
 }
 
 export interface OutputShape {
@@ -29,6 +31,7 @@ export function terminalOf(
     unicode: !noColor && !dumb && isUtf8(env),
     columns: tty && output.columns !== undefined && output.columns >= 20 ? output.columns : 80,
     live: tty && !dumb,
+    wrap: tty,
   };
 }
 

@@ -7,6 +7,7 @@ import { noteOf } from "./notes.js";
 import { Page } from "./page.js";
 import { fit, glyphsOf, styled, type Style, type Terminal } from "./terminal.js";
 import { todoLines } from "./todos.js";
+import { wholeLine } from "./wrap.js";
 
 export interface TranscriptOptions {
   /** Print the user's messages too (default true). */
@@ -101,14 +102,10 @@ export class Transcript {
     if (note !== undefined) this.#line(note.style, note.text);
   }
 
+  /** Never cut: the end of an error is its cure. */
   #line(style: Style, text: string): void {
-    this.#page.lines("note", [
-      styled(
-        this.#terminal,
-        style,
-        fit(text, this.#terminal.columns, glyphsOf(this.#terminal).ellipsis),
-      ),
-    ]);
+    const rows = wholeLine(text, this.#terminal).map((row) => styled(this.#terminal, style, row));
+    this.#page.lines("note", rows);
     this.#showRunning();
   }
 
@@ -117,12 +114,16 @@ export class Transcript {
       message.content.map((block) => (block.type === "text" ? block.text : "")).join("\n"),
     ).trimEnd();
     if (message.source.kind !== "user")
-      return this.#line("dim", `[${oneLine(message.source.kind)}] ${oneLine(text)}`);
+      return this.#line("dim", this.#cut(`[${oneLine(message.source.kind)}] ${oneLine(text)}`));
     if (this.#options.showUser === false) return;
     this.#page.lines(
       "user",
       text.split("\n").map((line) => styled(this.#terminal, "bold", `> ${line}`)),
     );
+  }
+
+  #cut(text: string): string {
+    return fit(text, this.#terminal.columns, glyphsOf(this.#terminal).ellipsis);
   }
 
   /** Prints what is new: an execution that says again what was printed adds nothing until it goes beyond. */
@@ -191,9 +192,10 @@ export class Transcript {
     const failed = data.error !== undefined || (block?.type === "tool-result" && block.isError);
     // The list itself was printed when it was written.
     if (call.name !== "todo_write" || failed)
-      this.#page.lines("card", [
+      this.#page.lines(
+        "card",
         resultCard(call, data, this.#terminal, this.#options.cardMark?.(entry)),
-      ]);
+      );
     this.#showRunning();
   }
 

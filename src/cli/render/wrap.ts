@@ -1,5 +1,5 @@
 /* oxlint-disable no-control-regex -- a terminal speaks in control characters */
-import { widthOf } from "../render/terminal.js";
+import { widthOf, type Terminal } from "./terminal.js";
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
@@ -46,4 +46,10 @@ export function wrapLine(line: string, columns: number): readonly string[] {
     }
   }
   return [...rows, row];
+}
+
+/** One clean line that must be read whole, an error's: rows of the width on a terminal, else the line as it is. */
+export function wholeLine(line: string, terminal: Terminal, margin = 0): readonly string[] {
+  if (terminal.wrap !== true) return [line];
+  return wrapLine(line, Math.max(terminal.columns - margin, 1));
 }
