@@ -70,7 +70,7 @@ describe("a headless run", () => {
       }),
     ).toEqual({
       exitCode: 1,
-      stdout: "\n",
+      stdout: "",
       stderr: "error: AUTH: bad key\n",
     });
   });
@@ -92,7 +92,7 @@ describe("a headless run", () => {
   it("[harness/E4] exits 1 when no turn ran", async () => {
     expect(await runTo({ kind: "none", canceledUnrun: true })).toEqual({
       exitCode: 1,
-      stdout: "\n",
+      stdout: "",
       stderr: "error: no turn ran\n",
     });
   });
@@ -109,6 +109,14 @@ describe("a headless run", () => {
       stdout: "last words\n",
       stderr: "",
       exitCode: 0,
+    });
+  });
+
+  it("prints nothing on stdout for a turn that completed without a text", async () => {
+    expect(await runTo({ kind: "completed", turn: 1, canceledUnrun: false })).toEqual({
+      exitCode: 0,
+      stdout: "",
+      stderr: "",
     });
   });
 

@@ -80,9 +80,10 @@ export interface RunResult {
   readonly exitCode: number;
 }
 
-/** What a headless run prints and exits with (spec/harness §10, E1 to E5). */
+/** What a headless run prints and exits with (spec/harness §10, E1 to E5); without a text nothing goes to stdout. */
 export function outcomeText(outcome: Outcome): RunResult {
-  const stdout = `${clean(outcome.text ?? "")}\n`;
+  const text = clean(outcome.text ?? "");
+  const stdout = text === "" ? "" : `${text}\n`;
   if (outcome.kind === "completed") return { stdout, stderr: "", exitCode: 0 };
   const what =
     outcome.kind === "error"
