@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { Backend, Session } from "../../src/cli/backend.js";
@@ -73,8 +73,9 @@ describe("start without a terminal", () => {
     expect(exitCode).toBe(0);
     expect(io.err.text).toBe("");
     expect(io.out.text).toBe(
-      `hello\n\nSession    ${id}\nWorkspace  ${join(io.home, "workspaces", id)}\nTemporal   http://127.0.0.1:8233/namespaces/default/workflows/${id}\n`,
+      `hello\n\nSession    ${id}\nWorkspace  ${join(io.home, "workspaces", id)}\nTemporal   http://127.0.0.1:8233/namespaces/default/workflows/${id}\n           (the page is there while a server runs: longhaul server start)\n`,
     );
+    expect(created[0]?.title).toBe("First session");
     expect(events).toEqual(["worker session,host", "close"]);
     expect(opened[0]).toMatchObject({ home: io.home, register: true, keep: false });
   });
@@ -97,8 +98,33 @@ describe("start without a terminal", () => {
     },
   );
 
-  it("keeps the server for --keep", async () => {
-    expect((await start(fakeIo(), playing("completed"), ["--keep"])).opened[0]?.keep).toBe(true);
+  it.each([
+    ["its name", "name: Other work\nturns:\n  - steps:\n      - text: hi\n", "Other work"],
+    ["its file when it has a mistake", "name: x\nturns: 7\n", "other.yaml"],
+  ])("titles the session of a given scenario by %s", async (_what, text, title) => {
+    const io = fakeIo();
+    mkdirSync(io.home);
+    const file = join(io.home, "other.yaml");
+    writeFileSync(file, text);
+    const { created } = await start(io, playing("completed"), [
+      "--scenario",
+      file,
+      "--message",
+      "go",
+    ]);
+    expect(created[0]?.title).toBe(title);
+  });
+
+  it("keeps the server for --keep, and its page with it", async () => {
+    const io = fakeIo();
+    expect((await start(io, playing("completed"), ["--keep"])).opened[0]?.keep).toBe(true);
+    expect(io.out.text).not.toContain("the page is there while");
+  });
+
+  it("names commands as the user calls them", async () => {
+    const io = fakeIo({ env: { npm_lifecycle_event: "start" } });
+    await start(io, playing("completed"));
+    expect(io.out.text).toContain("runs: npx longhaul server start)");
   });
 
   it("fails with one line when its worker fails", async () => {

@@ -108,5 +108,5 @@ export function isInteractive(io: Io): boolean {
 
 /** How the user calls this program. */
 export function commandName(io: Io): string {
-  return io.env["npm_lifecycle_event"] === undefined ? "longhaul" : "npm run longhaul --";
+  return io.env["npm_lifecycle_event"] === undefined ? "longhaul" : "npx longhaul";
 }

@@ -1,6 +1,6 @@
 import { mkdir, stat } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { sessionConfig } from "../../config.js";
 import type { Session } from "../backend.js";
 import { command, homeOption, type Context } from "../command.js";
@@ -75,7 +75,7 @@ export const startCommand = command({
       id,
       config,
       host: settings.hostId,
-      ...(model === undefined ? { title: "First session" } : {}),
+      ...(model === undefined ? { title: await titleOf(options.scenario, scenario) } : {}),
     });
     const session = await context.orStop(Promise.race([opening, ended]));
     if (model !== undefined) {
@@ -93,9 +93,15 @@ export const startCommand = command({
       const url = backend.sessionUrl(id);
       io.stdout.write(`\nSession    ${id}\nWorkspace  ${workspace}\n`);
       if (url !== undefined) io.stdout.write(`Temporal   ${url}\n`);
-      if (io.stdout.isTTY !== true) return completed ? 0 : 1;
       const longhaul = commandName(io);
       const home = options.home === undefined ? "" : ` --home ${settings.home}`;
+      if (io.stdout.isTTY !== true) {
+        if (url !== undefined && options.keep !== true)
+          say(
+            `           (the page is there while a server runs: ${longhaul} server start${home})`,
+          );
+        return completed ? 0 : 1;
+      }
       say(`\nIt stays up until Ctrl-C. In another terminal, for example:`);
       for (const words of ["sessions", `log ${id} --follow`, `show ${id}`])
         say(`  ${longhaul} ${words}${home}`);
@@ -128,6 +134,17 @@ async function scenarioFile({ io }: Context, given: string | undefined): Promise
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() === true) return path;
   throw usage(`--scenario expected a file, got ${path}, which is not one`, "longhaul start --help");
+}
+
+/** What the session is called: as its scenario, or the scenario's file where that has a mistake the session will tell. */
+async function titleOf(given: string | undefined, file: string): Promise<string> {
+  if (given === undefined) return "First session";
+  const { createScenarioLoader } = await import("../../models/scenario-file.js");
+  try {
+    return createScenarioLoader()(file).name;
+  } catch {
+    return basename(file);
+  }
 }
 
 /** `s-<time>-<random>`, sortable by time. */
