@@ -100,6 +100,20 @@ export interface EventData {
   };
   "llm/retry-started": { readonly retryId: string; readonly turn: number; readonly step: number };
   /** `opId` is Longhaul's own key: a write from outside the agent loop, whose verdict is remembered (spec/todo T3). */
+  "approval/asked": {
+    readonly requestId: string;
+    readonly turn: number;
+    readonly step: number;
+    readonly callId: string;
+    readonly tool: string;
+    readonly reason?: string;
+  };
+  /** `policy`: nobody was asked. */
+  "approval/decided": {
+    readonly requestId: string;
+    readonly outcome: "rejected";
+    readonly by: "policy";
+  };
   "todo/write": { readonly todos: readonly TodoItem[]; readonly opId?: string };
   "todo/rejected": { readonly opId: string; readonly message: string; readonly code?: ErrorCode };
   "session/end-seed": Record<string, never>;

@@ -31,6 +31,8 @@ const harnessTypes: readonly EventType[] = [
   "request/context",
   "llm/retry",
   "llm/retry-started",
+  "approval/asked",
+  "approval/decided",
   "todo/write",
   "session/end-seed",
 ];

@@ -84,7 +84,7 @@ export function* startCall(
   }
   let deadlineMs: number | undefined;
   try {
-    const denied = judge(policy, context, policyCall);
+    const denied = judge(session, policy, context, policyCall, claimOf(context, block));
     if (denied !== undefined) {
       call.settled = refused("TOOL_DENIED", denied);
       return;
@@ -155,17 +155,39 @@ export function claimOf(context: PolicyContext, block: ToolCallBlock): string {
   return `${context.turn}.${context.step}.${block.callId}`;
 }
 
-/** Stages 2 to 4: the reason a call is refused, or undefined. An ask is refused: nobody can answer yet (fail closed). */
+/**
+ * Stages 2 to 4: the reason a call is refused, or undefined. The approval policy is `never`: an ask is logged, and
+ * rejected before anyone is asked (spec/harness §3).
+ */
 function judge(
+  session: Session,
   policy: SessionPolicy,
   context: PolicyContext,
   call: PolicyCall,
+  claim: string,
 ): string | undefined {
   const decision = policy.preExecute?.(context, call) ?? { kind: "allow" };
   if (decision.kind === "deny") return decision.reason;
   if (decision.kind === "ask") {
+    const { turn, step } = context;
+    const requestId = `approval/${claim}`;
+    const { reason } = decision;
+    session.record(
+      {
+        type: "approval/asked",
+        data: {
+          requestId,
+          turn,
+          step,
+          callId: call.callId,
+          tool: call.name,
+          ...(reason === undefined ? {} : { reason }),
+        },
+      },
+      { type: "approval/decided", data: { requestId, outcome: "rejected", by: "policy" } },
+    );
     return `${call.name} needs an approval, and approvals are not available in this session${
-      decision.reason === undefined ? "" : ` (${decision.reason})`
+      reason === undefined ? "" : ` (${reason})`
     }`;
   }
   return policy.guard?.(context, call);

@@ -271,7 +271,7 @@ describe("write", () => {
 });
 
 describe("the workspace", () => {
-  it("is not left by dots, absolute paths or symlinks, unless that is permitted", async () => {
+  it("[harness/B9] [harness/B11] in place of a sandbox's fence and a one-shot grant: is not left by dots, absolute paths or symlinks, unless that is permitted", async () => {
     const bench = await openBench();
     const outside = join(bench.home, "outside");
     await mkdir(outside);

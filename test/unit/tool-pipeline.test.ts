@@ -91,7 +91,7 @@ describe("one tool call", () => {
     expect(resultTexts(session)).toEqual(["Error: the guard says no"]);
   });
 
-  test("an ask is refused, because nobody can answer yet", () => {
+  test("[harness/T4] an ask is logged and rejected by the policy `never`: the body does not run, and later asks are asked anew", () => {
     const session = openSession({ ask: ["t"], deny: ["p"] }, [row("t"), row("p")]);
     send(session, "followup", "m1");
     const driven = run(session, { model: saying(calls("t", "p")) });
@@ -100,6 +100,44 @@ describe("one tool call", () => {
       "Error: t needs an approval, and approvals are not available in this session",
       "Error: the session's configuration denies the tool p",
     ]);
+    const pair = session.log.entries.filter((entry) => entry.type.startsWith("approval/"));
+    expect(pair.map(({ type, data }) => [type, data])).toEqual([
+      [
+        "approval/asked",
+        { requestId: "approval/1.1.c1", turn: 1, step: 1, callId: "c1", tool: "t" },
+      ],
+      ["approval/decided", { requestId: "approval/1.1.c1", outcome: "rejected", by: "policy" }],
+    ]);
+    const called = entriesOf(session, "tool/call")[0]?.seq ?? Number.NaN;
+    const answered = entriesOf(session, "tool/result")[0]?.seq ?? Number.NaN;
+    expect(pair.map((entry) => entry.seq > called && entry.seq < answered)).toEqual([true, true]);
+  });
+
+  test("[harness/B8] in place of a runner that is missing: where bash is denied, nothing of a command runs, with or without a wrapper", () => {
+    const session = openSession({ deny: ["bash"] }, [row("bash")]);
+    send(session, "followup", "m1");
+    const driven = run(session, {
+      model: saying(calls({ name: "bash", arguments: '{"command":"true"}' })),
+    });
+    expect(toolOps(driven.begun)).toEqual([]);
+    expect(entriesOf(session, "tool/result").map(({ data }) => data.error?.code)).toEqual([
+      "TOOL_DENIED",
+    ]);
+  });
+
+  test("[harness/T5] [harness/B10] in place of a grant, which nobody can give: each ask is refused, with or without a reason for wider rights", () => {
+    const args = JSON.stringify({
+      sandbox_permissions: "danger-full-access",
+      justification: "please",
+    });
+    const session = openSession({ ask: ["t"] }, [row("t")]);
+    send(session, "followup", "m1");
+    const driven = run(session, {
+      model: saying(calls({ arguments: args }), calls({ arguments: args })),
+    });
+    expect(toolOps(driven.begun)).toEqual([]);
+    expect(entriesOf(session, "approval/asked")).toHaveLength(2);
+    expect(resultTexts(session)).toHaveLength(2);
   });
 
   test("[harness/T10] a failing body and an unknown tool are error results, and the turn goes on", () => {
