@@ -82,4 +82,6 @@ export const homeOption = {
   },
 } as const;
 
-export const jsonOption = { json: { type: "boolean", help: "print one JSON document" } } as const;
+export const jsonOption = {
+  json: { type: "boolean", help: "print one JSON document; an error is a line of JSON on stderr" },
+} as const;

@@ -10,6 +10,13 @@ export function failureText(error: unknown, debug: boolean): string {
   return debug && error instanceof Error ? `${line}\n${stackOf(error)}\n` : `${line}\n`;
 }
 
+/** `{"error":{"code","message"}}` on one line, for programs (`--json`); `code` is null for what has none. */
+export function failureJson(error: unknown, debug: boolean): string {
+  const code = error instanceof LonghaulError ? error.code : null;
+  const stack = debug && error instanceof Error ? { stack: stackOf(error) } : {};
+  return `${JSON.stringify({ error: { code, message: oneLine(messageOf(error)), ...stack } })}\n`;
+}
+
 /** 2 when the command line is wrong, else 1. */
 export function failureCode(error: unknown): number {
   return error instanceof LonghaulError && error.code === "USAGE" ? 2 : 1;

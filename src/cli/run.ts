@@ -1,6 +1,6 @@
 import type { Backend } from "./backend.js";
 import type { BackendRequest, Command, Context } from "./command.js";
-import { failureCode, failureText } from "./failure.js";
+import { failureCode, failureJson, failureText } from "./failure.js";
 import { commandHelp, groupHelp, overview } from "./help.js";
 import { aborted, stopOf, type Io } from "./io.js";
 import { parse } from "./parse.js";
@@ -11,9 +11,11 @@ export interface CliParts {
   openBackend(request: BackendRequest, io: Io): Promise<Backend>;
 }
 
-/** Runs one command line to its exit code. Mistakes and failures become one line on stderr. */
+/** Runs one command line to its exit code. Mistakes and failures become one line on stderr, JSON with `--json`. */
 export async function runCli(argv: readonly string[], io: Io, parts: CliParts): Promise<number> {
   const debug = io.env["LONGHAUL_DEBUG"] === "1";
+  const render = asksForJson(argv) ? failureJson : failureText;
+  const tell = (error: unknown) => void io.stderr.write(render(error, debug));
   try {
     const request = parse(argv, parts.commands);
     if (request.kind === "version") {
@@ -31,14 +33,20 @@ export async function runCli(argv: readonly string[], io: Io, parts: CliParts): 
       io.stdout.write(text);
       return 0;
     }
-    return await withBackends(io, parts, debug, (context) =>
+    return await withBackends(io, parts, tell, (context) =>
       request.command.run(context, request.words, request.options),
     );
   } catch (error) {
     if (error instanceof Stopped) return stopOf(io.stop).exitCode;
-    io.stderr.write(failureText(error, debug));
+    tell(error);
     return failureCode(error);
   }
+}
+
+/** Asked of the words as they are: a command line with a mistake has no options yet. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end === -1 ? undefined : end).includes("--json");
 }
 
 /** Thrown by `Context.orStop` when the user ends the command. */
@@ -47,7 +55,7 @@ class Stopped extends Error {}
 async function withBackends(
   io: Io,
   parts: CliParts,
-  debug: boolean,
+  tell: (error: unknown) => void,
   work: (context: Context) => Promise<number>,
 ): Promise<number> {
   const opened: Promise<Backend>[] = [];
@@ -74,7 +82,7 @@ async function withBackends(
         const backend = await opening.catch(() => undefined);
         await backend?.close();
       } catch (error) {
-        io.stderr.write(failureText(error, debug));
+        tell(error);
       }
     }
   }

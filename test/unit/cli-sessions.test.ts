@@ -453,6 +453,18 @@ describe("a failure", () => {
     });
   });
 
+  it("is one line of JSON for --json, with the same exit code", async () => {
+    const error = new LonghaulError("NO_WORKER", "no worker answered;\nstart one");
+    const told = await line(failing(error), ["show", "s-1", "--json"]);
+    expect(told).toMatchObject({ exitCode: 1, stdout: "", events: ["close"] });
+    expect(told.stderr).toBe(
+      '{"error":{"code":"NO_WORKER","message":"no worker answered; start one"}}\n',
+    );
+    expect((await line(failing(new Error("boom")), ["show", "s-1", "--json"])).stderr).toBe(
+      '{"error":{"code":null,"message":"boom"}}\n',
+    );
+  });
+
   it("has no stack unless it is asked for", async () => {
     const error = new Error("boom", { cause: new TypeError("why") });
     expect((await line(failing(error), ["show", "s-1"])).stderr).toBe("error: boom\n");
@@ -480,7 +492,7 @@ describe("a failure", () => {
       await line({ view: () => Promise.resolve(view) }, ["show", "s-1", "--json"], fakeIo(), parts),
     ).toMatchObject({
       exitCode: 0,
-      stderr: "error: cannot close\n",
+      stderr: '{"error":{"code":null,"message":"cannot close"}}\n',
     });
   });
 

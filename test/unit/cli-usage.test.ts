@@ -73,7 +73,7 @@ describe("a mistake on the command line", () => {
     [["log", "a", "b"], 'log got "b" too many; it takes <session>'],
     [["version", "now"], 'version got "now" too many; it takes no words'],
     [["log", "s", "--after"], "--after expected <n>, got nothing"],
-    [["log", "s", "--after", "--json"], "--after expected <n>, got nothing"],
+    [["log", "s", "--after", "--follow"], "--after expected <n>, got nothing"],
     [["log", "s", "--after", "x"], '--after expected a whole number, got "x"'],
     [["log", "s", "--json=yes"], '--json takes no value, got "yes"'],
     [["sessions", "--state", "runing"], 'got "runing"; did you mean "running"?'],
@@ -99,5 +99,21 @@ describe("a mistake on the command line", () => {
     expect(stderr).toContain(expected);
     expect(stderr).toMatch(/^error: USAGE: [^\n]+\n$/);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
+  });
+
+  it.each([
+    [["show", "--json"], "show expected <session>, got nothing (see longhaul show --help)"],
+    [
+      ["log", "s", "--after", "--json"],
+      "--after expected <n>, got nothing (see longhaul log --help)",
+    ],
+  ])("%j is one line of JSON", async (argv, message) => {
+    const { exitCode, stdout, stderr } = await line(...argv);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
+    expect(stderr).toBe(`${JSON.stringify({ error: { code: "USAGE", message } })}\n`);
+  });
+
+  it("is no JSON for a --json that is a word", async () => {
+    expect((await line("show", "--", "--json", "x")).stderr).toMatch(/^error: USAGE: /);
   });
 });

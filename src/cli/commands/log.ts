@@ -4,6 +4,7 @@ import { aborted, stopOf } from "../io.js";
 import { terminalOf } from "../render/terminal.js";
 import { Transcript } from "../render/transcript.js";
 import { follow } from "./follow.js";
+import { endText, readTimeoutMs } from "./reading.js";
 import { sessionIdOf, settingsOf, wholeNumber } from "./settings.js";
 
 export const logCommand = command({
@@ -14,7 +15,10 @@ export const logCommand = command({
   options: {
     after: { type: "string", value: "n", help: "only entries after number n (default -1: all)" },
     follow: { type: "boolean", help: "go on as the session does, until it is closed" },
-    json: { type: "boolean", help: "print the log entries, one JSON object a line" },
+    json: {
+      type: "boolean",
+      help: "print the log entries, one JSON object a line; an error is one on stderr",
+    },
     ...homeOption,
   },
   async run(context, words, options) {
@@ -27,7 +31,8 @@ export const logCommand = command({
     try {
       if (options.follow !== true) {
         const reading = (async () => {
-          for await (const entry of session.log({ after })) printer.event({ type: "entry", entry });
+          for await (const entry of session.log({ after, timeoutMs: readTimeoutMs }))
+            printer.event({ type: "entry", entry });
         })();
         await context.orStop(reading);
         return 0;
@@ -47,7 +52,13 @@ export const logCommand = command({
       } finally {
         await following.stop();
       }
-      return stop.aborted ? stopOf(stop).exitCode : 0;
+      if (stop.aborted) return stopOf(stop).exitCode;
+      if (!closed.signal.aborted) {
+        const end = endText(await context.orStop(session.record()));
+        printer.end();
+        if (end !== undefined) context.io.stderr.write(`session ${id} has ended: ${end}\n`);
+      }
+      return 0;
     } finally {
       printer.end();
     }
