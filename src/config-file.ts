@@ -18,6 +18,8 @@ export interface FileConfig {
   readonly outsideWorkspace?: boolean;
   readonly deny?: readonly string[];
   readonly ask?: readonly string[];
+  /** Is `web_fetch` offered: to any public host, or to these alone? (docs/tools.md) */
+  readonly webFetch?: boolean | readonly string[];
   readonly limits: Partial<SessionLimits>;
   /** By the provider's name (docs/models.md). */
   readonly providers?: Readonly<Record<string, ProviderChoices>>;
@@ -35,6 +37,8 @@ export interface ModelChoices {
   readonly contextWindow?: number;
   readonly maxTokens?: number;
   readonly reasoningEffort?: string;
+  /** Does it see the pictures of tool results? */
+  readonly images?: boolean;
 }
 
 /** Reads and checks the file, writing it first when there is none. Throws INVALID_CONFIG. */
@@ -97,6 +101,9 @@ allowParallelInProgress: true
 # The model of a session that names none, as provider/model or scripted:<file>.
 # model: provider/model
 
+# May models read public web pages (web_fetch)? true, or the hosts they may ask. Default: no.
+# webFetch: ["docs.example.com", "*.example.org"]
+
 # Where a provider is, and what is known of a model (docs/models.md). Keys are never here: they are in the environment.
 # providers: { deepseek: { baseUrl: https://proxy.example.org } }
 # models: { provider/model: { contextWindow: 128000, maxTokens: 8000 } }
@@ -126,6 +133,9 @@ const sessionKeys = {
   outsideWorkspace: z.boolean().exactOptional(),
   deny: z.array(name).exactOptional(),
   ask: z.array(name).exactOptional(),
+  webFetch: z
+    .union([z.boolean(), z.array(name)], { error: "expected true, false or a list of hosts" })
+    .exactOptional(),
 };
 const providerKeys = {
   baseUrl: name.exactOptional(),
@@ -136,6 +146,7 @@ const modelKeys = {
   contextWindow: count.min(1).exactOptional(),
   maxTokens: count.min(1).exactOptional(),
   reasoningEffort: name.exactOptional(),
+  images: z.boolean().exactOptional(),
 };
 const providerTables = {
   providers: z.record(name, z.strictObject(providerKeys)).exactOptional(),

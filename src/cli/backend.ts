@@ -2,7 +2,9 @@ import type {
   CreateSessionOptions,
   ListFilter,
   Outcome,
+  ReadOptions,
   SendOptions,
+  SessionRecord,
   SessionSummary,
   WaitIdleOptions,
   WatchEvent,
@@ -10,6 +12,7 @@ import type {
 } from "../client/types.js";
 import type { Refusal } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
+import type { Store } from "../contracts/store.js";
 import type { LogEntry } from "../contracts/log.js";
 import type {
   CloseCommand,
@@ -32,8 +35,9 @@ export interface Session {
   writeTodos(write: {
     readonly todos: readonly TodoItem[];
   }): Promise<Exclude<TodoWriteResult, Refusal>>;
-  view(): Promise<SessionView>;
-  log(options?: { readonly after?: number }): AsyncIterable<LogEntry>;
+  view(options?: ReadOptions): Promise<SessionView>;
+  record(): Promise<SessionRecord>;
+  log(options?: ReadOptions & { readonly after?: number }): AsyncIterable<LogEntry>;
   watch(options?: WatchOptions): AsyncIterable<WatchEvent>;
   waitIdle(options?: WaitIdleOptions): Promise<SessionView>;
   outcome(options?: { readonly after?: number }): Promise<Outcome>;
@@ -43,7 +47,7 @@ export interface WorkerRequest {
   readonly roles: readonly ("session" | "host")[];
   readonly hostId: string;
   /** Model providers beside the scripted one, made when a worker is. */
-  readonly models?: () => Promise<readonly ModelProvider[]>;
+  readonly models?: (store: Store) => Promise<readonly ModelProvider[]>;
   /** Tools beside the built-in ones. */
   readonly tools?: readonly ToolDefinition[];
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { Connection, type ConnectionOptions } from "@temporalio/client";
 import { LonghaulClient } from "../client/index.js";
+import type { Store } from "../contracts/store.js";
 import { queues, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
 import { acquireServer } from "../server/index.js";
 import { openDirectoryStore } from "../store/directory.js";
@@ -21,12 +22,22 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
   });
   const { address, namespace, connection, uiUrl } = server;
   try {
-    const store = await openDirectoryStore(join(home, "store"));
+    const store = lazily(() => openDirectoryStore(join(home, "store")));
+    // Reading a session needs the store for streamed text alone, so a broken one stops only what needs it.
+    const streams: Pick<Store, "list" | "read"> = {
+      list: async (...args) => (await store()).list(...args),
+      read: async (...args) => (await store()).read(...args),
+    };
     const attributes =
       request.register === true
         ? { attributes: wanted.filter((name) => server.attributes.has(name)) }
         : {};
-    const client = await LonghaulClient.connect({ connection, namespace, store, ...attributes });
+    const client = await LonghaulClient.connect({
+      connection,
+      namespace,
+      store: streams,
+      ...attributes,
+    });
     const workers: Promise<RunningWorker>[] = [];
     const closing = new AbortController();
     const lookedAfter = (worker: RunningWorker): RunningWorker => {
@@ -48,15 +59,16 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {
           // Before any workflow thread starts, and after the import has seen the zone commands are to run in.
           process.env["TZ"] = "UTC";
+          const opened = await store();
           return startWorker({
             connection,
             namespace,
             home,
-            store,
+            store: opened,
             hostId,
             roles,
             tools,
-            ...(models === undefined ? {} : { models: await models() }),
+            ...(models === undefined ? {} : { models: await models(opened) }),
           });
         });
         workers.push(starting);
@@ -83,6 +95,21 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
 const wanted = Object.keys(searchAttributes) as SearchAttributeName[];
+
+/** Made at the first use, and again after it could not be. */
+function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    if (made === undefined) {
+      const making = make();
+      made = making;
+      making.catch(() => {
+        made = undefined;
+      });
+    }
+    return made;
+  };
+}
 
 /** A poll lasts up to a minute, and its time is that of its beginning. */
 const pollMs = 70_000;

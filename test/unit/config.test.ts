@@ -255,6 +255,21 @@ limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
     });
   });
 
+  it.each([
+    ["true", true],
+    ["false", false],
+    ["[docs.example.com, '*.example.org']", ["docs.example.com", "*.example.org"]],
+  ])("says whether and where models may read the web: %s", (written, read) => {
+    const settings = readWith(`allowParallelInProgress: true\nwebFetch: ${written}\n`);
+    expect(settings.file.webFetch).toEqual(read);
+  });
+
+  it("refuses another word on the web with its place", () => {
+    expect(() => readWith("allowParallelInProgress: true\nwebFetch: sometimes\n")).toThrow(
+      /config\.yaml:2:1: \$\.webFetch expected true, false or a list of hosts/,
+    );
+  });
+
   it("leaves providers and models to the worker", () => {
     const { file: choices } = readWith(`allowParallelInProgress: true
 providers: { deepseek: { baseUrl: "https://proxy.example.org", idleMs: 5000 } }

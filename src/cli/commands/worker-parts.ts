@@ -24,17 +24,32 @@ export async function workerParts(
   return {
     roles: ["session", "host"],
     hostId: settings.hostId,
-    tools:
-      toolsFile === undefined ? [] : await context.orStop(loadTools(resolve(io.cwd, toolsFile))),
-    async models() {
+    tools: await context.orStop(
+      loadTools(settings, toolsFile === undefined ? undefined : resolve(io.cwd, toolsFile)),
+    ),
+    async models(store) {
       const { providersFromEnv } = await import("../../models/providers.js");
-      return namingFile(settings, () => providersFromEnv(io.env, settings.file));
+      return namingFile(settings, () => providersFromEnv(io.env, settings.file, store));
     },
   };
 }
 
-async function loadTools(path: string): Promise<readonly ToolDefinition[]> {
-  return (await import("../../tools/load.js")).loadToolsFile(path);
+/** `web_fetch` where the deployment allows it, and the tools of a file. */
+async function loadTools(
+  { file: { webFetch: allowed = false } }: Settings,
+  path: string | undefined,
+): Promise<readonly ToolDefinition[]> {
+  const [{ webFetch }, { builtinTools }, { loadToolsFile }] = await Promise.all([
+    import("../../tools/web-fetch.js"),
+    import("../../tools/builtin.js"),
+    import("../../tools/load.js"),
+  ]);
+  const web = webFetch({
+    allow: allowed !== false,
+    ...(typeof allowed === "boolean" ? {} : { allowHosts: allowed }),
+  });
+  if (path === undefined) return web;
+  return [...web, ...(await loadToolsFile(path, { taken: [...builtinTools, ...web] }))];
 }
 
 /**
