@@ -7,7 +7,7 @@ import { sessionIdSchema } from "../contracts/schemas/session.js";
 import type { LogPage, SessionView } from "../contracts/session.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
-import { failureOf, startSession } from "./create-session.js";
+import { startSession } from "./create-session.js";
 import { listSessions } from "./list.js";
 import { pause } from "./pause.js";
 import { SessionClient } from "./session-client.js";
@@ -19,6 +19,7 @@ import type {
   SessionSummary,
 } from "./types.js";
 import { Watchers } from "./watch.js";
+import { failureOf } from "./workflow-failure.js";
 import { notFound, TemporalWire } from "./wire.js";
 
 /** Longest wait of one page of a watched log, ms: a worker that died while it held the session costs 2 s (facts §0.8). */
@@ -90,7 +91,7 @@ export class LonghaulClient implements AsyncDisposable {
     return this.#sessionClient(parseInput(sessionIdSchema, id, "session id"));
   }
 
-  /** Sessions of the namespace, newest first as far as visibility allows. */
+  /** Sessions of the namespace, at most `limit` (default 1,000), newest first as far as visibility allows. */
   async list(filter: ListFilter = {}): Promise<readonly SessionSummary[]> {
     return listSessions(
       this.#client,

@@ -1,8 +1,4 @@
-import {
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowFailedError,
-  type Client,
-} from "@temporalio/client";
+import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import {
   defineSearchAttributeKey,
   SearchAttributeType,
@@ -14,7 +10,7 @@ import { createSessionSchema, maxCommandBytes } from "../contracts/schemas/sessi
 import { parseInput } from "../contracts/schemas/parse.js";
 import type { SessionInput } from "../contracts/session.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
-import { firstLine } from "./failures.js";
+import { failureOf } from "./workflow-failure.js";
 import type { CreateSessionOptions } from "./types.js";
 import { freshSessionId } from "./update-id.js";
 
@@ -106,32 +102,6 @@ export async function startSession(
     "SESSION_EXISTS",
     `session ${id} exists already; use it by its id, or choose another one`,
   );
-}
-
-/** Why the session's workflow failed; undefined while it is open, closed or ended otherwise. */
-export async function failureOf(
-  client: Client,
-  bounds: Bounded,
-  id: string,
-  timeoutMs: number,
-): Promise<{ readonly type: string; readonly message: string } | undefined> {
-  const handle = client.workflow.getHandle(id);
-  return bounds.withDeadline(Date.now() + timeoutMs, async () => {
-    const { status } = await handle.describe();
-    if (status.name !== "FAILED") return undefined;
-    try {
-      await handle.result();
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof WorkflowFailedError)) throw error;
-      const type: unknown =
-        error.cause === undefined ? undefined : Reflect.get(error.cause, "type");
-      return {
-        type: typeof type === "string" ? type : "",
-        message: firstLine(error.cause?.message ?? error.message),
-      };
-    }
-  });
 }
 
 const stateKey = defineSearchAttributeKey("LonghaulState", SearchAttributeType.KEYWORD);

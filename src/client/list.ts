@@ -20,7 +20,7 @@ export async function listSessions(
   attributes: readonly SearchAttributeName[],
   timeoutMs: number,
 ): Promise<readonly SessionSummary[]> {
-  const { state, limit = 100 } = filter;
+  const { state, limit = 1000 } = filter;
   if (!Number.isInteger(limit) || limit < 1) {
     throw new LonghaulError(
       "INVALID_INPUT",
@@ -28,10 +28,13 @@ export async function listSessions(
     );
   }
   const query = listQuery(filter, attributes);
+  // The deadline is that of a page.
+  const allowedMs = timeoutMs * Math.ceil(limit / pageRows);
   const found = await attemptUntil(
     bounds,
     {
-      deadline: Date.now() + timeoutMs,
+      deadline: Date.now() + allowedMs,
+      attemptMs: Math.max(10_000, allowedMs),
       gone: () =>
         Promise.resolve(
           new LonghaulError("NAMESPACE_NOT_FOUND", "the namespace does not exist any more"),
@@ -40,13 +43,16 @@ export async function listSessions(
         Promise.resolve(
           new LonghaulError(
             "TEMPORAL_UNREACHABLE",
-            `Temporal did not answer within ${timeoutMs / 1000} s (${last.message})`,
+            `Temporal did not answer within ${allowedMs / 1000} s (${last.message})`,
           ),
         ),
     },
     async () => {
       const summaries = new Map<string, SessionSummary>();
-      for await (const info of client.workflow.list({ query, pageSize: Math.min(limit, 200) })) {
+      for await (const info of client.workflow.list({
+        query,
+        pageSize: Math.min(limit, pageRows),
+      })) {
         // One row a session, of its last run: one that failed NO_HOST may have been created again, others roll over.
         if (info.status.name === "CONTINUED_AS_NEW") continue;
         const summary = summarize(info);
@@ -60,6 +66,9 @@ export async function listSessions(
   );
   return found.toSorted((a, b) => b.startedAt - a.startedAt);
 }
+
+/** The most that a page of the server has by default. */
+const pageRows = 1000;
 
 /** Exported for tests. */
 export function listQuery(

@@ -27,7 +27,14 @@ import type {
 import type { TodoItem } from "../contracts/todo.js";
 import { foldOutcome, type Outcome } from "../domain/outcome.js";
 import { deriveMessages } from "../domain/surface.js";
-import type { SendOptions, WaitIdleOptions, WatchEvent, WatchOptions } from "./types.js";
+import type {
+  ReadOptions,
+  SendOptions,
+  SessionRecord,
+  WaitIdleOptions,
+  WatchEvent,
+  WatchOptions,
+} from "./types.js";
 import { freshId } from "./update-id.js";
 import { waitUntilQuiet } from "./wait.js";
 import type { Watchers } from "./watch.js";
@@ -138,14 +145,21 @@ export class SessionClient {
     return this.#write<TodoWriteResult>(commands.todoWrite, opId, command);
   }
 
-  view(): Promise<SessionView> {
-    return this.#wire.query<SessionView>(this.id, queries.view, {});
+  view(options: ReadOptions = {}): Promise<SessionView> {
+    return this.#wire.query<SessionView>(this.id, queries.view, {}, options);
+  }
+
+  /** What Temporal knows of the session without a worker: whether, when and why it ended. SESSION_NOT_FOUND. */
+  record(): Promise<SessionRecord> {
+    return this.#wire.record(this.id);
   }
 
   /** Entries after `after` (default -1: all), up to the last one at the time it is reached. */
-  async *log(options: { readonly after?: number } = {}): AsyncGenerator<LogEntry, void, undefined> {
+  async *log(
+    options: ReadOptions & { readonly after?: number } = {},
+  ): AsyncGenerator<LogEntry, void, undefined> {
     for (let after = options.after ?? -1; ;) {
-      const page = await this.logPage({ after });
+      const page = await this.logPage({ ...options, after });
       yield* page.entries;
       const last = page.entries.at(-1);
       if (last === undefined || last.seq >= page.lastSeq) return;
@@ -154,11 +168,11 @@ export class SessionClient {
   }
 
   /** One page of the log: at most `limit` entries (default 500) and 256 KB. */
-  logPage(options: { readonly after?: number; readonly limit?: number } = {}): Promise<LogPage> {
-    return this.#wire.query<LogPage>(this.id, queries.log, {
-      after: options.after ?? -1,
-      limit: options.limit ?? 500,
-    });
+  logPage(
+    options: ReadOptions & { readonly after?: number; readonly limit?: number } = {},
+  ): Promise<LogPage> {
+    const { after = -1, limit = 500, ...reading } = options;
+    return this.#wire.query<LogPage>(this.id, queries.log, { after, limit }, reading);
   }
 
   /** What the model is shown: all messages derived from the surface. */

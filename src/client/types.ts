@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from "@temporalio/client";
 import type { SessionConfig } from "../contracts/config.js";
+import type { ErrorCode } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import type { SearchAttributeName, SessionStateName } from "../contracts/names.js";
 import type { SendMode } from "../contracts/session.js";
@@ -10,7 +11,7 @@ export interface LonghaulClientOptions {
   /** Default `default`. */
   readonly namespace?: string;
   /** Needed by `watch` for streamed text and by readers of spilled output. */
-  readonly store?: Store;
+  readonly store?: Pick<Store, "list" | "read">;
   /** Search attributes registered in the namespace; default: asked from the server once. */
   readonly attributes?: readonly SearchAttributeName[];
   /** Deadline of each call, ms. Default 15,000. */
@@ -44,6 +45,19 @@ export interface SessionSummary {
   /** Epoch ms. */
   readonly startedAt: number;
   readonly closedAt?: number;
+}
+
+/** A session as Temporal itself knows it: answered without a worker. */
+export interface SessionRecord extends SessionSummary {
+  /** `timed-out` and `canceled` are told apart here; the state calls them failed and terminated. */
+  readonly status: "open" | "closed" | "terminated" | "canceled" | "failed" | "timed-out";
+  /** Why it failed by itself. */
+  readonly failure?: { readonly code?: ErrorCode; readonly message: string };
+}
+
+export interface ReadOptions {
+  /** Longest wait for the answer, ms; default the client's `callTimeoutMs`. */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -80,7 +94,7 @@ export type { Outcome } from "../domain/outcome.js";
 /** Which sessions `list` names. */
 export interface ListFilter {
   readonly state?: SessionSummary["state"];
-  /** Default 100. */
+  /** At most so many sessions; default 1,000. Ask for one more than wanted to learn whether there are more. */
   readonly limit?: number;
   /** A further condition in Temporal's list filter language, e.g. `StartTime > "2026-01-01T00:00:00Z"`. */
   readonly query?: string;

@@ -1,9 +1,18 @@
-import type { Client, Connection, WorkflowExecutionStatusName } from "@temporalio/client";
+import {
+  QueryNotRegisteredError,
+  type Client,
+  type Connection,
+  type WorkflowExecutionDescription,
+  type WorkflowExecutionStatusName,
+} from "@temporalio/client";
 import { isErrorCode, LonghaulError, type ErrorCode } from "../contracts/errors.js";
 import { attemptUntil, type Bounded, type Trouble } from "./attempts.js";
 import { classifyFailure } from "./failures.js";
 import { KeyedQueue } from "./keyed-queue.js";
+import { summarize } from "./list.js";
+import type { SessionRecord } from "./types.js";
 import { updateIdOf } from "./update-id.js";
+import { failureOf } from "./workflow-failure.js";
 
 export interface QueryOptions {
   readonly signal?: AbortSignal;
@@ -25,6 +34,8 @@ export interface Wire {
   update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T>;
   /** Undefined when there is no such session. */
   status(session: string): Promise<SessionRunStatus | undefined>;
+  /** SESSION_NOT_FOUND when there is no such session. */
+  record(session: string): Promise<SessionRecord>;
 }
 
 export class TemporalWire implements Wire {
@@ -49,7 +60,7 @@ export class TemporalWire implements Wire {
   ): Promise<T> {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const handle = this.#client.workflow.getHandle(session);
-    return attemptUntil(
+    const asking = attemptUntil(
       this.#bounds,
       {
         deadline: Date.now() + timeoutMs,
@@ -65,6 +76,18 @@ export class TemporalWire implements Wire {
         return answer;
       },
     );
+    try {
+      return await asking;
+    } catch (error) {
+      // It failed before it could answer anything: its own failure says why.
+      if (!(error instanceof LonghaulError && error.cause instanceof QueryNotRegisteredError))
+        throw error;
+      const record = await this.record(session);
+      if (record.closedAt === undefined) throw error;
+      throw new LonghaulError(record.failure?.code ?? "SESSION_CLOSED", endText(record), {
+        cause: error,
+      });
+    }
   }
 
   async update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T> {
@@ -90,17 +113,8 @@ export class TemporalWire implements Wire {
   }
 
   async status(session: string): Promise<SessionRunStatus | undefined> {
-    const handle = this.#client.workflow.getHandle(session);
     try {
-      const { status } = await attemptUntil(
-        this.#bounds,
-        {
-          deadline: Date.now() + this.#timeoutMs,
-          gone: () => Promise.resolve(notFound(session)),
-          late: (last) => this.#late(session, last, this.#timeoutMs),
-        },
-        () => handle.describe(),
-      );
+      const { status } = await this.#describe(session);
       return { open: status.name === "RUNNING" || status.name === "PAUSED", status: status.name };
     } catch (error) {
       if (error instanceof LonghaulError && error.code === "SESSION_NOT_FOUND") return undefined;
@@ -108,10 +122,48 @@ export class TemporalWire implements Wire {
     }
   }
 
+  async record(session: string): Promise<SessionRecord> {
+    const info = await this.#describe(session);
+    const failure =
+      info.status.name === "FAILED"
+        ? await failureOf(this.#client, this.#bounds, session, this.#timeoutMs)
+        : undefined;
+    return {
+      ...summarize(info),
+      status: statusOf(info.status.name),
+      ...(failure === undefined
+        ? {}
+        : {
+            failure: {
+              ...(isErrorCode(failure.type) ? { code: failure.type } : {}),
+              message: failure.message,
+            },
+          }),
+    };
+  }
+
+  #describe(session: string): Promise<WorkflowExecutionDescription> {
+    const handle = this.#client.workflow.getHandle(session);
+    return attemptUntil(
+      this.#bounds,
+      {
+        deadline: Date.now() + this.#timeoutMs,
+        gone: () => Promise.resolve(notFound(session)),
+        late: (last) => this.#late(session, last, this.#timeoutMs),
+      },
+      () => handle.describe(),
+    );
+  }
+
   async #gone(session: string): Promise<LonghaulError | undefined> {
     const status = await this.status(session);
     if (status === undefined) return notFound(session);
-    return status.open ? undefined : closedError(session, status.status);
+    if (status.open) return undefined;
+    if (status.status === "FAILED") {
+      const end = endText(await this.record(session));
+      return new LonghaulError("SESSION_CLOSED", `${end}; it takes nothing any more`);
+    }
+    return closedError(session, status.status);
   }
 
   async #late(
@@ -166,4 +218,28 @@ function closedError(session: string, status: WorkflowExecutionStatusName): Long
     "SESSION_CLOSED",
     `session ${session} ${how} and takes nothing any more; its log can still be read`,
   );
+}
+
+/** How and when a session ended, and why if it says so, e.g. `session s has ended (terminated, 2026-01-01T00:00:00.000Z)`. */
+export function endText({ id, status, closedAt, failure }: SessionRecord): string {
+  const when = closedAt === undefined ? "" : `, ${new Date(closedAt).toISOString()}`;
+  const why = failure === undefined ? "" : `: ${failure.message}`;
+  return `session ${id} has ended (${status}${when})${why}`;
+}
+
+function statusOf(status: WorkflowExecutionStatusName): SessionRecord["status"] {
+  switch (status) {
+    case "COMPLETED":
+      return "closed";
+    case "TERMINATED":
+      return "terminated";
+    case "CANCELLED":
+      return "canceled";
+    case "FAILED":
+      return "failed";
+    case "TIMED_OUT":
+      return "timed-out";
+    default:
+      return "open";
+  }
 }

@@ -77,6 +77,8 @@ export function fakeSession(parts: Partial<Session>): Session {
     todos: missing("todos"),
     writeTodos: missing("writeTodos"),
     view: missing("view"),
+    record: () =>
+      Promise.resolve({ id: parts.id ?? "s-1", state: "idle", status: "open", startedAt: 0 }),
     log: missing("log"),
     watch: missing("watch"),
     waitIdle: missing("waitIdle"),

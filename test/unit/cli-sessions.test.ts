@@ -173,6 +173,7 @@ describe("show", () => {
     const { stdout } = await line({ view: () => Promise.resolve(view) }, ["show", "s-1", "--json"]);
     expect(JSON.parse(stdout)).toEqual({
       ...view,
+      live: true,
       temporalUi: "http://127.0.0.1:8233/namespaces/default/workflows/s-1",
     });
   });
@@ -438,7 +439,7 @@ describe("interrupt, cancel and close", () => {
 });
 
 describe("a failure", () => {
-  const failing = (cause: Error): Partial<Session> => ({ view: () => Promise.reject(cause) });
+  const failing = (cause: Error): Partial<Session> => ({ record: () => Promise.reject(cause) });
 
   it("is one line with its code, and what was opened is closed", async () => {
     const error = new LonghaulError(

@@ -1,4 +1,5 @@
 import { command, homeOption, jsonOption } from "../command.js";
+import { endText } from "./reading.js";
 import { sessionIdOf, settingsOf } from "./settings.js";
 
 export const interruptCommand = command({
@@ -58,13 +59,19 @@ export const closeCommand = command({
     const id = sessionIdOf(words, "close");
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
+    const session = backend.session(id);
     await context.orStop(
-      backend.session(id).close(options.reason === undefined ? {} : { reason: options.reason }),
+      session.close(options.reason === undefined ? {} : { reason: options.reason }),
     );
+    const record = await context.orStop(session.record());
+    const end = endText(record);
+    const answer = { session: id, closed: end === undefined };
     context.io.stdout.write(
       options.json === true
-        ? `${JSON.stringify({ session: id, closed: true }, undefined, 2)}\n`
-        : `closed ${id}\n`,
+        ? `${JSON.stringify(end === undefined ? answer : { ...answer, state: record.state }, undefined, 2)}\n`
+        : end === undefined
+          ? `closed ${id}\n`
+          : `session ${id} has ended already: ${end}\n`,
     );
     return 0;
   },

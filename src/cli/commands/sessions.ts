@@ -5,7 +5,7 @@ import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
 import { fit, glyphsOf, pad, styled, terminalOf, widthOf } from "../render/terminal.js";
 import { suggest } from "../suggest.js";
-import { settingsOf } from "./settings.js";
+import { settingsOf, wholeNumber } from "./settings.js";
 
 const states: readonly SessionSummary["state"][] = [
   ...sessionStates,
@@ -19,6 +19,7 @@ export const sessionsCommand = command({
   summary: "List sessions, newest first",
   options: {
     state: { type: "string", value: "state", help: "only sessions in this state" },
+    limit: { type: "string", value: "n", help: "at most n sessions (default 1000)" },
     ...jsonOption,
     ...homeOption,
   },
@@ -26,9 +27,16 @@ export const sessionsCommand = command({
   async run(context, _words, options) {
     const { io } = context;
     const state = options.state === undefined ? undefined : stateOf(options.state);
+    const limit = options.limit === undefined ? 1000 : wholeNumber(options.limit, "--limit");
+    if (limit < 1) throw usage(`--limit expected a number from 1, got ${limit}`);
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
-    const list = await context.orStop(backend.list(state === undefined ? {} : { state }));
+    // One more than is shown tells whether there are more.
+    const found = await context.orStop(
+      backend.list({ limit: limit + 1, ...(state === undefined ? {} : { state }) }),
+    );
+    const list = found.slice(0, limit);
+    if (found.length > limit) io.stderr.write(`${limit} shown, more with --limit N\n`);
     if (options.json === true) {
       io.stdout.write(`${JSON.stringify(list, undefined, 2)}\n`);
       return 0;

@@ -1,3 +1,5 @@
+import type { SessionRecord } from "../../client/types.js";
+import { LonghaulError } from "../../contracts/errors.js";
 import type { SessionView } from "../../contracts/session.js";
 import { modelName } from "../../config.js";
 import { command, homeOption, jsonOption } from "../command.js";
@@ -5,6 +7,7 @@ import { oneLine } from "../render/clean.js";
 import { pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
 import { todoLines } from "../render/todos.js";
 import { wholeLine } from "../render/wrap.js";
+import { endText, readTimeoutMs, secondOf } from "./reading.js";
 import { sessionIdOf, settingsOf } from "./settings.js";
 
 export const showCommand = command({
@@ -13,37 +16,86 @@ export const showCommand = command({
   words: "<session>",
   minWords: 1,
   options: { ...jsonOption, ...homeOption },
+  details: [
+    "How a session ended is what Temporal says. When nobody answers for it within 5 s, what Temporal knows is shown,",
+    'with the reason on stderr; "live" is then false in JSON, and the exit code is 0.',
+  ],
   async run(context, words, options) {
     const { io } = context;
     const id = sessionIdOf(words, "show");
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
-    const view = await context.orStop(backend.session(id).view());
+    const session = backend.session(id);
+    const record = await context.orStop(session.record());
+    const end = endText(record);
+    const view = await context.orStop(
+      session.view({ timeoutMs: readTimeoutMs }).catch((error: unknown) => {
+        if (!(error instanceof LonghaulError)) throw error;
+        if (end === undefined && !silences.has(error.code)) throw error;
+        return error;
+      }),
+    );
+    const silent = view instanceof LonghaulError;
+    if (silent && end === undefined)
+      io.stderr.write(`${view.code}: ${oneLine(view.message)}; shown is what Temporal knows\n`);
     const url = backend.sessionUrl(id);
     if (options.json === true) {
-      io.stdout.write(
-        `${JSON.stringify({ ...view, ...(url === undefined ? {} : { temporalUi: url }) }, undefined, 2)}\n`,
-      );
+      const known = silent ? record : { ...view, ...(end === undefined ? {} : endOf(record)) };
+      const address = url === undefined ? {} : { temporalUi: url };
+      io.stdout.write(`${JSON.stringify({ ...known, live: !silent, ...address }, undefined, 2)}\n`);
       return 0;
     }
     const terminal = terminalOf(io.stdout, io.env);
-    for (const line of viewLines(view, url, terminal)) io.stdout.write(`${line}\n`);
+    const lines = silent ? recordLines(record, url, terminal) : viewLines(view, url, terminal, end);
+    for (const line of lines) io.stdout.write(`${line}\n`);
     return 0;
   },
 });
 
-/** The overview of a session, wrapped on a terminal but for addresses. */
+/** Codes that say that nobody answers for a session that is there. */
+const silences: ReadonlySet<string> = new Set(["NO_WORKER", "SESSION_FAULTED"]);
+
+function endOf({ state, status, closedAt, failure }: SessionRecord): Partial<SessionRecord> {
+  return {
+    state,
+    status,
+    ...(closedAt === undefined ? {} : { closedAt }),
+    ...(failure === undefined ? {} : { failure }),
+  };
+}
+
+/** The overview of a session that nobody answers for. */
+function recordLines(
+  record: SessionRecord,
+  url: string | undefined,
+  terminal: Terminal,
+): readonly string[] {
+  return factLines(
+    [
+      ["Session", record.id],
+      ["Title", record.title],
+      ["State", endText(record) ?? record.state],
+      ["Host", record.host],
+      ["Started", secondOf(record.startedAt)],
+    ],
+    url,
+    terminal,
+  );
+}
+
+/** The overview of a session, wrapped on a terminal but for addresses. `end`: how it ended when its log does not say. */
 export function viewLines(
   view: SessionView,
   url: string | undefined,
   terminal: Terminal,
+  end?: string,
 ): readonly string[] {
   const { config, turn, inbox } = view;
   const waiting = inbox.nextTurn.length + inbox.nextStep.length;
   const facts: readonly (readonly [string, string | undefined])[] = [
     ["Session", view.id],
     ["Title", view.title],
-    ["State", view.ready ? view.state : `${view.state} (its tools are not known yet)`],
+    ["State", end ?? (view.ready ? view.state : `${view.state} (its tools are not known yet)`)],
     ["Model", modelName(config.request)],
     ["Host", view.host],
     ["Workspace", config.cwd],
@@ -51,6 +103,25 @@ export function viewLines(
     ["Waiting", waiting === 0 ? undefined : `${waiting} message${waiting === 1 ? "" : "s"}`],
     ["Log", `${view.lastSeq + 1} entries`],
   ];
+  const lines = factLines(facts, url, terminal);
+  const todos = view.todos ?? [];
+  return todos.length === 0 ? lines : [...lines, "", ...todoLines(todos, terminal)];
+
+  function turnText({ lastEnd }: SessionView): string {
+    if (turn.number === 0) return "none yet";
+    if (turn.open)
+      return `${turn.number}, step ${turn.step}, ${end === undefined ? "running" : "not finished"}`;
+    if (lastEnd === undefined) return String(turn.number);
+    const why = [lastEnd.code, lastEnd.message].filter((part) => part !== undefined).join(": ");
+    return `${turn.number}, ended ${lastEnd.kind}${why === "" ? "" : ` (${why})`}`;
+  }
+}
+
+function factLines(
+  facts: readonly (readonly [string, string | undefined])[],
+  url: string | undefined,
+  terminal: Terminal,
+): readonly string[] {
   const lines = facts.flatMap(([name, value]) =>
     value === undefined
       ? []
@@ -58,15 +129,7 @@ export function viewLines(
           index === 0 ? styled(terminal, "bold", pad(name, 11)) + row : " ".repeat(11) + row,
         ),
   );
-  if (url !== undefined) lines.push(styled(terminal, "bold", pad("Temporal", 11)) + url);
-  const todos = view.todos ?? [];
-  return todos.length === 0 ? lines : [...lines, "", ...todoLines(todos, terminal)];
-
-  function turnText({ lastEnd }: SessionView): string {
-    if (turn.number === 0) return "none yet";
-    if (turn.open) return `${turn.number}, step ${turn.step}, running`;
-    if (lastEnd === undefined) return String(turn.number);
-    const why = [lastEnd.code, lastEnd.message].filter((part) => part !== undefined).join(": ");
-    return `${turn.number}, ended ${lastEnd.kind}${why === "" ? "" : ` (${why})`}`;
-  }
+  return url === undefined
+    ? lines
+    : [...lines, styled(terminal, "bold", pad("Temporal", 11)) + url];
 }
