@@ -7,6 +7,8 @@ export interface Io {
   readonly cwd: string;
   /** Aborted by SIGINT, SIGTERM, or a reader of the output that went away; its reason is a `Stop`. */
   readonly stop: AbortSignal;
+  /** Asked when the process is to end at once, until the result is called: names what stays behind. */
+  onForcedExit?(remains: () => Promise<string | undefined>): () => void;
   /** Gives what is written to stderr to a function instead, until undefined is given: a chat owns the screen. */
   divertErrors?(sink: ((text: string) => void) | undefined): void;
 }

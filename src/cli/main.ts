@@ -1,25 +1,23 @@
 #!/usr/bin/env node
 import { commands } from "./commands/index.js";
-import { stops, type Io, type Stop } from "./io.js";
+import { Interrupts } from "./interrupts.js";
+import { stops, type Io } from "./io.js";
 import { packageVersion } from "./package.js";
 import { runCli } from "./run.js";
 
-const controller = new AbortController();
+const interrupts = new Interrupts({
+  exit: (exitCode) => process.exit(exitCode),
+  write: (text) => void process.stderr.write(text),
+});
 
-function stop(reason: Stop): void {
-  // The second signal does not wait for a graceful end.
-  if (controller.signal.aborted && reason.why !== "EPIPE") process.exit(reason.exitCode);
-  controller.abort(reason);
-}
-
-process.on("SIGINT", () => stop(stops.SIGINT));
-process.on("SIGTERM", () => stop(stops.SIGTERM));
+process.on("SIGINT", () => interrupts.stop(stops.SIGINT));
+process.on("SIGTERM", () => interrupts.stop(stops.SIGTERM));
 // A terminal that was closed: what can be put away is.
-process.on("SIGHUP", () => stop(stops.SIGTERM));
+process.on("SIGHUP", () => interrupts.stop(stops.SIGTERM));
 for (const output of [process.stdout, process.stderr]) {
   output.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
-    stop(stops.EPIPE);
+    interrupts.stop(stops.EPIPE);
   });
 }
 
@@ -30,7 +28,8 @@ const io: Io = {
   stderr: process.stderr,
   env: process.env,
   cwd: process.cwd(),
-  stop: controller.signal,
+  stop: interrupts.signal,
+  onForcedExit: (remains) => interrupts.onForcedExit(remains),
   divertErrors(sink) {
     if (sink === undefined) process.stderr.write = writeError;
     else {

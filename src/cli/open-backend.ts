@@ -9,17 +9,27 @@ import type { Backend, RunningWorker } from "./backend.js";
 import type { BackendRequest } from "./command.js";
 import type { Io } from "./io.js";
 import { keepServer } from "./keep-server.js";
+import { serverLeftBehind } from "./left-behind.js";
 
 /** Finds or starts the Temporal server of the data directory, or joins the cluster the environment names, and connects. */
 export async function openBackend(request: BackendRequest, io: Io): Promise<Backend> {
   const { home, report = () => {}, keep = false } = request;
+  const settled = io.onForcedExit?.(() => serverLeftBehind(home));
   const server = await acquireServer({
     home,
     env: io.env,
     report,
     keep,
     ...(request.register === true ? { attributes: searchAttributes } : {}),
+  }).catch((error: unknown) => {
+    settled?.();
+    throw error;
   });
+  if (!server.owned) settled?.();
+  const release = () => {
+    settled?.();
+    return server.release();
+  };
   const { address, namespace, connection, uiUrl } = server;
   try {
     const store = lazily(() => openDirectoryStore(join(home, "store")));
@@ -82,13 +92,13 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
           try {
             await client.close();
           } finally {
-            await server.release();
+            await release();
           }
         }
       },
     };
   } catch (error) {
-    await server.release();
+    await release();
     throw error;
   }
 }

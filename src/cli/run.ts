@@ -2,6 +2,7 @@ import type { Backend } from "./backend.js";
 import type { BackendRequest, Command, Context } from "./command.js";
 import { failureCode, failureJson, failureText } from "./failure.js";
 import { commandHelp, groupHelp, overview } from "./help.js";
+import { tellStopping } from "./interrupts.js";
 import { aborted, stopOf, type Io } from "./io.js";
 import { parse } from "./parse.js";
 
@@ -15,6 +16,7 @@ export interface CliParts {
 export async function runCli(argv: readonly string[], io: Io, parts: CliParts): Promise<number> {
   const debug = io.env["LONGHAUL_DEBUG"] === "1";
   const render = asksForJson(argv) ? failureJson : failureText;
+  const ended = tellStopping(io);
   const tell = (error: unknown) => void io.stderr.write(render(error, debug));
   try {
     const request = parse(argv, parts.commands);
@@ -40,6 +42,8 @@ export async function runCli(argv: readonly string[], io: Io, parts: CliParts): 
     if (error instanceof Stopped) return stopOf(io.stop).exitCode;
     tell(error);
     return failureCode(error);
+  } finally {
+    ended();
   }
 }
 
