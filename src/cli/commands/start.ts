@@ -1,7 +1,8 @@
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { basename, join, resolve } from "node:path";
 import { sessionConfig } from "../../config.js";
+import { makeDirectory } from "../../store/make-directory.js";
 import type { Session } from "../backend.js";
 import { command, homeOption, type Context } from "../command.js";
 import { aborted } from "../io.js";
@@ -66,7 +67,7 @@ export const startCommand = command({
 
     const id = sessionId(Date.now());
     const workspace = join(settings.home, "workspaces", id);
-    await mkdir(workspace, { recursive: true });
+    makeDirectory(workspace);
     const config = sessionConfig(settings, {
       model: model ?? { provider: "scripted", model: scenario },
       cwd: workspace,
