@@ -259,9 +259,9 @@ limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
     ["true", true],
     ["false", false],
     ["[docs.example.com, '*.example.org']", ["docs.example.com", "*.example.org"]],
-  ])("says whether and where models may read the web: %s", (written, read) => {
+  ])("says whether and where models may read the web: %s", (written, meant) => {
     const settings = readWith(`allowParallelInProgress: true\nwebFetch: ${written}\n`);
-    expect(settings.file.webFetch).toEqual(read);
+    expect(settings.file.webFetch).toEqual(meant);
   });
 
   it("refuses another word on the web with its place", () => {
