@@ -210,7 +210,7 @@ describe("with a worker and a server that stay", () => {
     test("[harness/E2] prints code and message of an error in one line and exits 1", async () => {
       expect(await cli("run", "--model", scripted("refused"), "go")).toEqual({
         code: 1,
-        stdout: "\n",
+        stdout: "",
         stderr: "error: AUTH: the key is wrong\n",
       });
     });
@@ -228,7 +228,7 @@ describe("with a worker and a server that stay", () => {
       expect(await cli("interrupt", id)).toMatchObject({ code: 0 });
       expect(await task.ended).toEqual({
         code: 1,
-        stdout: "\n",
+        stdout: "",
         stderr: "error: the turn was aborted\n",
       });
     });

@@ -24,6 +24,9 @@ turns:
         delayMs: 40
 `;
 
+/** Without a cache the SDK drops a query that comes during an eviction; it is answered after a time-out of 10 s. */
+const cold = process.env["LONGHAUL_TEST_CACHE"] === "0";
+
 let home: string;
 let store: Store;
 let worker: RunningWorker | undefined;
@@ -186,10 +189,11 @@ describe("a client", () => {
     expect(texts).toHaveLength(2);
     expect(shownTexts(events)).toEqual(texts);
     expect(shownTexts(joined)).toEqual(texts);
-    expect(events.flatMap((event) => (event.type === "connection" ? [event.up] : []))).toEqual([
-      false,
-      true,
-    ]);
+    const ups = events.flatMap((event) => (event.type === "connection" ? [event.up] : []));
+    expect(ups.length).toBeGreaterThanOrEqual(2);
+    // Each loss is told once and taken back once; a query that was dropped may look like one more.
+    expect(ups).toEqual(ups.map((_, index) => index % 2 === 1));
+    expect(ups.length === 2 || (cold && ups.length % 2 === 0)).toBe(true);
     await expect(session.view()).resolves.toMatchObject({ state: "closed", lastSeq });
   });
 
@@ -291,10 +295,14 @@ describe("a client", () => {
   test("interrupts a turn and keeps what waits, and cancels what waits", async () => {
     await start();
     await using client = await connect();
-    const session = await client.createSession({ id: freshName(), config });
+    // A turn of a minute: it is still open when it is looked at, and the interrupt ends it.
+    const model = join(home, "slow.yaml");
+    await writeFile(model, scenario.replace("delayMs: 40", "delayMs: 4000"));
+    const slow = { ...config, request: { provider: "scripted", model } };
+    const session = await client.createSession({ id: freshName(), config: slow });
     const first = await session.followup("one");
     await session.followup("two", { id: "queued" });
-    await expect.poll(async () => (await session.view()).turn.open, { timeout: 10_000 }).toBe(true);
+    await expect.poll(async () => (await session.view()).turn.open, { timeout: 30_000 }).toBe(true);
     await expect(session.interrupt()).resolves.toMatchObject({ result: "requested", removed: 0 });
     const view = await session.waitIdle({ after: first.seq });
     expect(view).toMatchObject({ lastEnd: { kind: "aborted" }, inbox: { nextTurn: ["queued"] } });
