@@ -52,7 +52,7 @@ export function fakeIo(
     stderr: err,
     stop: controller.signal,
     env: { LONGHAUL_HOME: home, LANG: "C.UTF-8", ...options.env },
-    cwd: "/work/space",
+    cwd: "/home/me/project",
     stdin: (async function* () {
       if (options.stdin !== undefined) yield options.stdin;
     })(),

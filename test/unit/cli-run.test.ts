@@ -170,9 +170,9 @@ describe("a headless run", () => {
     expect(created[0]).toMatchObject({
       host: "here",
       config: {
-        cwd: "/work/space",
+        cwd: "/home/me/project",
         worldTools: true,
-        request: { provider: "scripted", model: "/work/space/play.yaml" },
+        request: { provider: "scripted", model: "/home/me/project/play.yaml" },
       },
     });
   });

@@ -18,7 +18,7 @@ afterEach(() => {
 
 const file = () => join(dir, "config.yaml");
 const read = (env: Record<string, string> = {}, flags: Parameters<typeof readSettings>[1] = {}) =>
-  readSettings(env, { home: dir, ...flags }, "/work");
+  readSettings(env, { home: dir, ...flags }, "/base");
 const readWith = (text: string) => {
   writeFileSync(file(), text);
   return read();
@@ -78,9 +78,9 @@ describe("where a setting comes from", () => {
   });
 
   it("is ~/.longhaul for the data directory when nothing says otherwise; relative ones start at the working directory", () => {
-    expect(homeOf({}, {}, "/work")).toBe(join(homedir(), ".longhaul"));
-    expect(homeOf({ LONGHAUL_HOME: "env" }, {}, "/work")).toBe("/work/env");
-    expect(homeOf({ LONGHAUL_HOME: "env" }, { home: "flag" }, "/work")).toBe("/work/flag");
+    expect(homeOf({}, {}, "/base")).toBe(join(homedir(), ".longhaul"));
+    expect(homeOf({ LONGHAUL_HOME: "env" }, {}, "/base")).toBe("/base/env");
+    expect(homeOf({ LONGHAUL_HOME: "env" }, { home: "flag" }, "/base")).toBe("/base/flag");
   });
 });
 
@@ -88,20 +88,20 @@ describe("a model's name", () => {
   it.each([
     ["openai/gpt-x", { provider: "openai", model: "gpt-x" }],
     ["router/maker/model:free", { provider: "router", model: "maker/model:free" }],
-    ["scripted:play.yaml", { provider: "scripted", model: "/work/play.yaml" }],
+    ["scripted:play.yaml", { provider: "scripted", model: "/base/play.yaml" }],
     ["scripted:/a b/play.yaml", { provider: "scripted", model: "/a b/play.yaml" }],
   ])("%s is read as provider and model", (text, route) => {
-    expect(parseModel(text, "--model", "/work")).toEqual(route);
+    expect(parseModel(text, "--model", "/base")).toEqual(route);
     expect(parseModel(modelName(route), "--model", "/elsewhere")).toEqual(route);
   });
 
   it.each(["gpt", "/gpt", "openai/", "open ai/gpt", "openai/g pt", "scripted:"])(
     "%j is refused, naming where it came from",
     (text) => {
-      expect(codeAndMessage(() => parseModel(text, "LONGHAUL_MODEL", "/work"))).toBe(
+      expect(codeAndMessage(() => parseModel(text, "LONGHAUL_MODEL", "/base"))).toBe(
         `INVALID_CONFIG: LONGHAUL_MODEL expected provider/model or scripted:<file>, got ${JSON.stringify(text)}`,
       );
-      expect(codeAndMessage(() => parseModel(text, "--model", "/work"))).toMatch(
+      expect(codeAndMessage(() => parseModel(text, "--model", "/base"))).toMatch(
         /^USAGE: --model expected/,
       );
     },
