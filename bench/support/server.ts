@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { DefaultLogger, Runtime } from "@temporalio/worker";
-import { searchAttributes } from "../../src/contracts/names.js";
 import { findBinary } from "../../src/server/find-binary.js";
+import { serverArguments } from "../../test/support/server-arguments.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -55,23 +55,4 @@ export async function withServer<T>(body: (place: BenchPlace) => Promise<T>): Pr
     process.off("SIGTERM", interrupted);
     await cleanUp();
   }
-}
-
-/** The settings the product gives its own server (design D14), and its search attributes. */
-function serverArguments(): string[] {
-  const dynamic = {
-    "history.transferProcessorMaxPollRPS": 1000,
-    "system.enableCancelActivityWorkerCommand": true,
-    "frontend.WorkerCommandsEnabled": true,
-  };
-  return [
-    ...Object.entries(dynamic).flatMap(([key, value]) => [
-      "--dynamic-config-value",
-      `${key}=${value}`,
-    ]),
-    ...Object.entries(searchAttributes).flatMap(([name, type]) => [
-      "--search-attribute",
-      `${name}=${type}`,
-    ]),
-  ];
 }

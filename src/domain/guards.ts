@@ -10,6 +10,7 @@ import { refuse, type Refusal } from "../contracts/errors.js";
 import { checkLossless } from "./lossless.js";
 import { checkRequest } from "./request.js";
 import { checkTodoPolicy } from "./todo.js";
+import { fieldsOf } from "./fields.js";
 
 /** Largest message a sender may put in, UTF-8 bytes (design D10). */
 export const maxMessageBytes = 262_144;
@@ -171,12 +172,6 @@ function strangePayload(command: string, input: unknown): Refusal | undefined {
   if (input === undefined || input === null) return undefined;
   if (typeof input === "object" && !Array.isArray(input)) return undefined;
   return invalid(command, "an object", input);
-}
-
-function fieldsOf(input: unknown): { readonly [key: string]: unknown } {
-  return typeof input === "object" && input !== null
-    ? (input as { readonly [key: string]: unknown })
-    : {};
 }
 
 function invalid(command: string, expected: string, got: unknown): Refusal {

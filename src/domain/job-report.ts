@@ -8,6 +8,7 @@ import {
 import { utf8Bytes } from "./guards.js";
 import { headBytes, tailBytes } from "./job-bytes.js";
 import { jobDetails, jsonOf, outputMark } from "./job-texts.js";
+import { fieldsOf } from "./fields.js";
 
 /** Longest detail that is kept, bytes: it stands in every list and in the notice. */
 const maxDetailBytes = 4_096;
@@ -83,10 +84,4 @@ function parseTail(input: unknown): JobTail | undefined {
 
 function isOffset(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-function fieldsOf(input: unknown): { readonly [key: string]: unknown } {
-  return typeof input === "object" && input !== null
-    ? (input as { readonly [key: string]: unknown })
-    : {};
 }

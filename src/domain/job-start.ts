@@ -10,6 +10,7 @@ import {
   type JobsState,
 } from "./jobs.js";
 import { jsonOf, limitReached, noController, noOwnerRegistry, strangeOwner } from "./job-texts.js";
+import { fieldsOf } from "./fields.js";
 
 /** What a start is judged by besides the jobs there are. */
 export interface StartContext {
@@ -143,10 +144,4 @@ export function wholeTime(now: number): number {
 
 function isPositiveInteger(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 1;
-}
-
-function fieldsOf(spec: unknown): { readonly [key: string]: unknown } {
-  return typeof spec === "object" && spec !== null
-    ? (spec as { readonly [key: string]: unknown })
-    : {};
 }

@@ -12,6 +12,7 @@ import { listJobs, publicJob, snapshotOf } from "./job-views.js";
 import { decideWait } from "./job-waits.js";
 import { foldEntries, jobOf, reach, type JobRecord, type JobsState } from "./jobs.js";
 import { errorOutcome } from "./tool-outcome.js";
+import { fieldsOf } from "./fields.js";
 
 /**
  * The model's tools over background jobs (spec/jobs §10). Each is planned from its arguments, waits outside if it must, and
@@ -189,10 +190,4 @@ function parseJobId(
     return failed("INVALID_ARGS", 'invalid job_id: expected a non-empty string, got ""');
   }
   return { ok: true, id, fields };
-}
-
-function fieldsOf(input: unknown): { readonly [key: string]: unknown } {
-  return typeof input === "object" && input !== null
-    ? (input as { readonly [key: string]: unknown })
-    : {};
 }

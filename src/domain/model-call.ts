@@ -44,14 +44,14 @@ export function* callModel(
         timeoutMs: session.config.limits.modelTimeoutMs,
         route: routeName(header.header.config),
       },
-      () => isAborting(session),
+      () => session.aborting,
     );
     if (settled.kind !== "model") return invariant(session);
     const outcome = asAnswer(session, settled.outcome);
     if (outcome.kind !== "failure")
       return recordReply(session, context, header.header.config, outcome);
     const { failure } = outcome;
-    if (isAborting(session)) return { kind: "aborted" };
+    if (session.aborting) return { kind: "aborted" };
     let delayMs: number | undefined;
     try {
       delayMs = policy.requestError?.(context, failure, retry + 1, random());
@@ -89,7 +89,7 @@ function* prepareRequest(
   const problem = checkRequest(request);
   if (problem !== undefined) return endWith("INVALID_CONFIG", problem);
   const route = yield* routeOf(session, context, request);
-  if (isAborting(session)) return { kind: "aborted" };
+  if (session.aborting) return { kind: "aborted" };
   const { place } = session.folds;
   const header = buildHeader(
     request,
@@ -120,7 +120,7 @@ function* routeOf(
   if (known !== undefined) return known;
   const settled = yield* runOne(
     { kind: "route", key: `route/${context.turn}.${context.step}`, request },
-    () => isAborting(session),
+    () => session.aborting,
   );
   const answered = settled.kind === "route" ? settled.route : undefined;
   const route = answered ?? { provider: request.provider, model: request.model };
@@ -155,8 +155,8 @@ function* waitForRetry(
     },
   });
   const summary = `retry ${retry} of ${max} after ${failure.code}`;
-  yield* runOne({ kind: "sleep", key: retryId, ms: delayMs, summary }, () => isAborting(session));
-  if (isAborting(session)) return false;
+  yield* runOne({ kind: "sleep", key: retryId, ms: delayMs, summary }, () => session.aborting);
+  if (session.aborting) return false;
   session.record({ type: "llm/retry-started", data: { retryId, turn, step } });
   return true;
 }
@@ -212,7 +212,7 @@ function routeName({ provider, model }: RequestConfig): string {
 
 /** A call that was cancelled though nobody aborted the turn (its worker was stopped by hand) is a failed call. */
 function asAnswer(session: Session, outcome: ModelOutcome): ModelOutcome {
-  if (outcome.kind !== "cancelled" || isAborting(session)) return outcome;
+  if (outcome.kind !== "cancelled" || session.aborting) return outcome;
   return {
     kind: "failure",
     failure: { code: "TRANSPORT", message: "the model call was cancelled from outside" },
@@ -221,10 +221,6 @@ function asAnswer(session: Session, outcome: ModelOutcome): ModelOutcome {
 
 function isToolCall(block: AssistantBlock): block is ToolCallBlock {
   return block.type === "tool-call";
-}
-
-function isAborting(session: Session): boolean {
-  return session.folds.turn.aborting !== undefined;
 }
 
 function errorEnd(failure: ModelFailure): EndReason {

@@ -1,5 +1,6 @@
 import { defaultLimits } from "../contracts/config.js";
 import { checkTodoPolicy } from "./todo.js";
+import { fieldsOf } from "./fields.js";
 
 /**
  * What is wrong with a session's start input, or undefined. Any Temporal client can start a session; one that cannot
@@ -40,12 +41,6 @@ export function sessionInputProblem(input: unknown): string | undefined {
     }
   }
   return undefined;
-}
-
-function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
-  return typeof value === "object" && value !== null
-    ? (value as { readonly [key: string]: unknown })
-    : {};
 }
 
 function isName(value: unknown): boolean {

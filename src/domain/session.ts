@@ -116,6 +116,11 @@ export class Session {
     return this.log.lastSeq;
   }
 
+  /** The open turn is to end: nothing new is started. */
+  get aborting(): boolean {
+    return this.#folds.turn.aborting !== undefined;
+  }
+
   /** Is there a turn to open? */
   shouldRun(): boolean {
     const { inbox, place, closed } = this.#folds;

@@ -34,7 +34,7 @@ export function* runToolBatch(
   let told = false;
 
   while (committed < calls.length) {
-    while (started < calls.length && !isAborting(session)) {
+    while (started < calls.length && !session.aborting) {
       const call = calls[started];
       if (call === undefined) break;
       const parallel = mayOverlap(session, call);
@@ -56,7 +56,7 @@ export function* runToolBatch(
       if (committed === started) barrier = false;
       continue;
     }
-    if (isAborting(session)) {
+    if (session.aborting) {
       if (!told) {
         told = true;
         for (const key of running.keys()) yield* cancel(key);
@@ -74,7 +74,7 @@ export function* runToolBatch(
     if (call === undefined) continue;
     running.delete(settled.key);
     call.settled = settled.result;
-    call.aborted = isAborting(session);
+    call.aborted = session.aborting;
   }
   session.record(...decideInsert(session.folds.inbox, contexts));
   return { concludes };
@@ -87,8 +87,4 @@ function mayOverlap(session: Session, call: Call): boolean {
 
 function poolSize(session: Session): number {
   return Math.max(1, session.config.limits.maxParallelToolCalls);
-}
-
-function isAborting(session: Session): boolean {
-  return session.folds.turn.aborting !== undefined;
 }

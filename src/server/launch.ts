@@ -63,7 +63,7 @@ export async function launchServer(
 }
 
 /** Hops between workflow tasks without the default's 50 ms steps, and cancels that reach an activity at once. */
-const dynamicConfig = [
+export const dynamicConfig: readonly string[] = [
   "history.transferProcessorMaxPollRPS=1000",
   "system.enableCancelActivityWorkerCommand=true",
   "frontend.WorkerCommandsEnabled=true",

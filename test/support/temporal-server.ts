@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { DefaultLogger, Runtime } from "@temporalio/worker";
 import type { TestProject } from "vitest/node";
-import { searchAttributes } from "../../src/contracts/names.js";
 import { findBinary } from "../../src/server/find-binary.js";
+import { serverArguments } from "./server-arguments.js";
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -40,25 +40,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("workflowBundlePath", join(root, "dist/workflow-bundle.js"));
   project.provide("temporalBinary", path);
   return () => env.teardown();
-}
-
-/** The settings the product gives its own server (design D14), and its search attributes. */
-function serverArguments(): string[] {
-  const dynamic = {
-    "history.transferProcessorMaxPollRPS": 1000,
-    "system.enableCancelActivityWorkerCommand": true,
-    "frontend.WorkerCommandsEnabled": true,
-  };
-  return [
-    ...Object.entries(dynamic).flatMap(([key, value]) => [
-      "--dynamic-config-value",
-      `${key}=${value}`,
-    ]),
-    ...Object.entries(searchAttributes).flatMap(([name, type]) => [
-      "--search-attribute",
-      `${name}=${type}`,
-    ]),
-  ];
 }
 
 /** The runtime is one per process; with several projects in one run the first has installed it. */
