@@ -1,4 +1,5 @@
-import type { RequestConfig } from "./header.js";
+import type { JsonObject, RequestConfig } from "./header.js";
+import type { JobOffsets, JobOutcome, JobStreamRead, StoredOutput } from "./jobs.js";
 import type { ModelOutcome, ModelRoute } from "./model.js";
 import type { ArgumentsRef, HostAnswer, ToolOutcome, ToolPermissions, ToolTable } from "./tools.js";
 
@@ -55,11 +56,73 @@ export interface SharedAnswer extends ToolTable {
   readonly route: ModelRoute;
 }
 
+/** Names one job and the incarnation of the session that started it; activities of the `job` workflow. */
+export interface JobRef {
+  readonly v: 1;
+  readonly sessionId: string;
+  readonly jobId: string;
+  readonly nonce: string;
+  readonly token: string;
+}
+
+export interface BeginJobInput extends JobRef {
+  readonly kind: string;
+  readonly label: string;
+  readonly input: JsonObject;
+  readonly cwd?: string;
+  readonly outsideWorkspace: boolean;
+  readonly orphanGraceMs: number;
+  readonly outputBytes: number;
+}
+
+/** Not begun: nothing ran and nothing will; `detail` is the settlement's. */
+export type BeginJobAnswer =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly detail: string };
+
+/** Attaches to a job that was begun; what it is stands on the host's disk. */
+export interface FollowJobInput extends JobRef {
+  readonly kind: string;
+  readonly heartbeatMs: number;
+  readonly outputBytes: number;
+}
+
+export interface EndJobInput extends FollowJobInput {
+  readonly reason?: string;
+}
+
+export interface ReadJobInput extends SessionRef {
+  readonly jobId: string;
+  /** Its streams, each from this offset (0 when it has none); or a final output in the store. */
+  readonly from:
+    | { readonly streams: JobOffsets; readonly ended: boolean }
+    | { readonly ref: StoredOutput };
+}
+
+export interface ReadJobAnswer {
+  /** The first stream comes first (stdout); a final output is one read of the stream `output`. */
+  readonly reads: readonly JobStreamRead[];
+  /** Addresses of the full streams, for the line that says that output was dropped. */
+  readonly locators: readonly string[];
+}
+
+export interface LookJobsInput {
+  readonly v: 1;
+  readonly workflowIds: readonly string[];
+}
+
+/** Status of each workflow in its order: `running`, or how it ended (`completed`, `terminated`, …); `missing` when there is none. */
+export interface LookJobsAnswer {
+  readonly statuses: readonly string[];
+}
+
 /** On the session workers' queue `longhaul`. */
 export interface SessionActivities {
   callModel(input: CallModelInput): Promise<ModelOutcome>;
   "tools.shared"(input: SharedToolsInput): Promise<SharedAnswer>;
   "tool.run"(input: RunToolInput): Promise<ToolOutcome>;
+  "job.read"(input: ReadJobInput): Promise<ReadJobAnswer>;
+  "job.look"(input: LookJobsInput): Promise<LookJobsAnswer>;
 }
 
 /** On a host's queues; `host.tools` also on `longhaul.hosts`. */
@@ -67,4 +130,10 @@ export interface HostActivities {
   "host.tools"(input: SessionRef): Promise<HostAnswer>;
   "tool.run"(input: RunToolInput): Promise<ToolOutcome>;
   "tool.seal"(input: SealToolInput): Promise<void>;
+  /** On `.control`: one attempt. */
+  "job.begin"(input: BeginJobInput): Promise<BeginJobAnswer>;
+  /** On `.jobs`: any number of attempts; cancelled by a kill. */
+  "job.follow"(input: FollowJobInput): Promise<JobOutcome>;
+  /** On `.control`: ends a job whose follower did not confirm its end. */
+  "job.end"(input: EndJobInput): Promise<JobOutcome>;
 }

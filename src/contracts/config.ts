@@ -1,4 +1,5 @@
 import type { RequestConfig } from "./header.js";
+import type { JobsConfig } from "./jobs.js";
 
 /** Frozen into the session at creation, changed only by `session/config` (design D12). */
 export interface SessionConfig {
@@ -15,6 +16,8 @@ export interface SessionConfig {
   readonly deny: readonly string[];
   readonly ask: readonly string[];
   readonly limits: SessionLimits;
+  /** Background jobs; what is left out has its default (spec/jobs §13). */
+  readonly jobs?: Partial<JobsConfig>;
 }
 
 export interface SessionLimits {

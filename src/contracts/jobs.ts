@@ -1,4 +1,5 @@
 import type { UserMessage } from "./content.js";
+import type { JsonObject } from "./header.js";
 
 /** `running` → optional `stopping` → exactly one end (spec/jobs §3). */
 export const jobStatuses = ["running", "stopping", "completed", "killed", "failed"] as const;
@@ -58,6 +59,8 @@ export interface JobEventData {
     /** Names the job workflow and fences its reports: `<session>/job/<id>/<nonce>` (J2). */
     readonly nonce: string;
     readonly owner?: JobOwner;
+    /** Of the `job.start` command that asked for it; a repeat answers this job (design D9). */
+    readonly opId?: string;
   };
   /** Also a change while it stops: `detail` says what, `unreported` that the owner is to be told after all (J11, J12). */
   "job/stopping": {
@@ -137,6 +140,16 @@ export interface JobsConfig {
   readonly maxWaitTimeoutMs: number;
   readonly completionDelivery: "quiet" | "wakeup";
   readonly maxConsecutiveWakes: number;
+  /** Off: no tool takes `run_in_background`. */
+  readonly enableRunInBackground: boolean;
+  /** How often a followed job's worker beats, ms: on a paid cluster each beat that is sent costs an action. */
+  readonly heartbeatMs: number;
+  /** A lost worker is noticed after this long without a beat, ms. */
+  readonly heartbeatTimeoutMs: number;
+  /** How long a job lives without a worker process on its host, ms (J9). */
+  readonly orphanGraceMs: number;
+  /** Bytes of each output stream that the store takes; beyond them only the readable tail is kept (J14). */
+  readonly outputBytes: number;
 }
 
 export const defaultJobsConfig: JobsConfig = {
@@ -145,7 +158,20 @@ export const defaultJobsConfig: JobsConfig = {
   maxWaitTimeoutMs: 600_000,
   completionDelivery: "wakeup",
   maxConsecutiveWakes: 3,
+  enableRunInBackground: true,
+  heartbeatMs: 2_000,
+  heartbeatTimeoutMs: 15_000,
+  orphanGraceMs: 300_000,
+  outputBytes: 67_108_864,
 };
+
+/** A kind of job a host can run, as the logged tool table knows it (J26). */
+export interface JobKindRow {
+  readonly kind: string;
+  readonly output: JobOutputForm;
+  /** Results of the job tools are cut to so many bytes; absent: not cut (spec/jobs §11). */
+  readonly outputLimitBytes?: number;
+}
 
 /** What a producer asks to be started. */
 export interface JobSpec {
@@ -201,4 +227,46 @@ export interface JobNotice {
   readonly lane: JobLane;
   readonly owner: JobOwner;
   readonly message: UserMessage;
+}
+
+/** Start input of the `job` workflow, whose id is `<session>/job/<jobId>/<nonce>` (J1, J2). */
+export interface JobWorkflowInput {
+  readonly v: 1;
+  readonly session: string;
+  readonly token: string;
+  readonly jobId: string;
+  readonly nonce: string;
+  readonly host: string;
+  readonly kind: string;
+  readonly label: string;
+  /** What the kind is to do; checked by the host. */
+  readonly input: JsonObject;
+  /** Absolute workspace of the session. */
+  readonly cwd?: string;
+  readonly outsideWorkspace: boolean;
+  readonly heartbeatMs: number;
+  readonly heartbeatTimeoutMs: number;
+  readonly orphanGraceMs: number;
+  readonly outputBytes: number;
+}
+
+/** What a job workflow returns; the session was told by signal. */
+export interface JobWorkflowResult {
+  readonly status: JobEnd;
+  readonly detail?: string;
+}
+
+/** Payload of the signal `job.kill` to a job workflow: the reason travels with the request, for cancellation has none (J13). */
+export interface JobKillRequest {
+  readonly reason?: string;
+}
+
+/** Bytes of one stream that were read for a delta. */
+export interface JobStreamRead {
+  readonly stream: string;
+  readonly text: string;
+  /** Offset after them. */
+  readonly to: number;
+  /** Unread bytes before them are no longer in the readable tail. */
+  readonly dropped?: boolean;
 }

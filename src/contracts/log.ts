@@ -2,6 +2,7 @@ import type { AssistantMessage, UserMessage } from "./content.js";
 import type { SessionConfig } from "./config.js";
 import type { ErrorCode } from "./errors.js";
 import type { RequestHeader } from "./header.js";
+import type { JobEventData, JobKindRow } from "./jobs.js";
 import type { ModelFailure, StreamRef, Usage } from "./model.js";
 import type { TodoItem } from "./todo.js";
 import type { ToolError, ToolOutcome, ToolRow } from "./tools.js";
@@ -37,7 +38,7 @@ export type EndReason =
   | { readonly kind: "interrupted" };
 
 /** Data of each entry type. Types of the harness keep its names; Longhaul's own are exported as `ignorable`. */
-export interface EventData {
+export interface EventData extends JobEventData {
   "user/message": { readonly message: UserMessage };
   "assistant/message": {
     readonly turn: number;
@@ -122,7 +123,7 @@ export interface EventData {
   "session/tools": {
     readonly epoch: number;
     readonly tools: readonly ToolRow[];
-    readonly jobKinds: readonly string[];
+    readonly jobKinds: readonly JobKindRow[];
   };
   "session/bound": { readonly host: string; readonly epoch: number };
   "session/live": { readonly live: boolean; readonly why: string };

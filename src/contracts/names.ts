@@ -1,5 +1,5 @@
 /** Wire names, all of them (design §2). A test lists them: changing one breaks running sessions. */
-export const workflowTypes = { session: "session" } as const;
+export const workflowTypes = { session: "session", job: "job" } as const;
 
 export const queues = {
   sessions: "longhaul",
@@ -15,6 +15,16 @@ export function hostControlQueue(hostId: string): string {
   return `longhaul.host.${hostId}.control`;
 }
 
+/** Where the host's jobs are followed, with slots of their own. */
+export function hostJobsQueue(hostId: string): string {
+  return `longhaul.host.${hostId}.jobs`;
+}
+
+/** Id of a job's workflow (spec/jobs J2). */
+export function jobWorkflowId(session: string, jobId: string, nonce: string): string {
+  return `${session}/job/${jobId}/${nonce}`;
+}
+
 /** Updates, each with a signal of the same name (design §2). */
 export const commands = {
   send: "session.send",
@@ -23,7 +33,12 @@ export const commands = {
   close: "session.close",
   configure: "session.configure",
   todoWrite: "todo.write",
+  jobStart: "job.start",
+  jobKill: "job.kill",
 } as const;
+
+/** Signals without an update: what a job's workflow or its host tells the session. */
+export const signals = { jobReport: "job.report" } as const;
 
 export const queries = {
   view: "session.view",
@@ -31,6 +46,7 @@ export const queries = {
   messages: "session.messages",
   surface: "session.surface",
   projections: "projections",
+  jobs: "session.jobs",
 } as const;
 
 /** How a query fails that came between two workflow tasks; asked again it is answered. */
@@ -42,6 +58,11 @@ export const activityTypes = {
   hostTools: "host.tools",
   runTool: "tool.run",
   sealTool: "tool.seal",
+  startJob: "job.begin",
+  followJob: "job.follow",
+  endJob: "job.end",
+  readJob: "job.read",
+  lookJobs: "job.look",
 } as const;
 
 /** Search attributes and their types; registered at start-up when missing (design D13). */
@@ -49,6 +70,7 @@ export const searchAttributes = {
   LonghaulState: "Keyword",
   LonghaulParent: "Keyword",
   LonghaulHost: "Keyword",
+  LonghaulOpenJobs: "Int",
 } as const;
 
 export type SearchAttributeName = keyof typeof searchAttributes;

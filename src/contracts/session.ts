@@ -1,6 +1,8 @@
 import type { Message } from "./content.js";
 import type { SessionConfig } from "./config.js";
 import type { ErrorCode, Refusal } from "./errors.js";
+import type { JsonObject } from "./header.js";
+import type { PublicJob } from "./jobs.js";
 import type { LogEntry, SessionHeader } from "./log.js";
 import type { SearchAttributeName, SessionStateName } from "./names.js";
 import type { TodoItem } from "./todo.js";
@@ -66,6 +68,47 @@ export type TodoWriteResult =
   | { readonly ok: true; readonly text: string; readonly seq: number }
   | Refusal;
 
+/** Starts a background job for the session, as its tools do (spec/jobs §4). */
+export interface JobStartCommand {
+  /** Makes a repeat answer the job of the first. */
+  readonly opId: string;
+  /** One of the kinds of the logged tool table. */
+  readonly kind: string;
+  /** One line, not empty. */
+  readonly label: string;
+  /** What the kind is to do, e.g. `{command}`; the host checks it. At most 256 KB of JSON. */
+  readonly input: JsonObject;
+}
+
+export type JobStartResult = { readonly ok: true; readonly id: string } | Refusal;
+
+export interface JobKillCommand {
+  readonly opId: string;
+  readonly jobId: string;
+  /** At most 1,000 characters. */
+  readonly reason?: string;
+}
+
+/** `requested`: the request is on its way to the host; the job's end will say what became of it. */
+export type JobKillResult =
+  | { readonly ok: true; readonly result: "requested" | "already-finished" }
+  | Refusal;
+
+/** Answer of the `session.jobs` query: every job of the session, in the order of their start. */
+export interface JobsView {
+  readonly jobs: readonly JobView[];
+  /** Kinds that can be started. */
+  readonly kinds: readonly string[];
+  readonly state: SessionStateName;
+}
+
+export interface JobView extends PublicJob {
+  readonly output: "stream" | "final";
+  /** It was told or read: no notice is to come. */
+  readonly reported: boolean;
+  readonly workflowId: string;
+}
+
 export type CommandResult = { readonly ok: true } | Refusal;
 
 /** Answer of the `session.view` query. */
@@ -124,5 +167,9 @@ export interface SurfaceNode {
 
 export interface Projections {
   readonly asOfSeq: number;
-  readonly values: { readonly todos?: readonly TodoItem[] | null };
+  readonly values: {
+    readonly todos?: readonly TodoItem[] | null;
+    /** Whole set of visible jobs, absent while there never was one (spec/jobs §15). */
+    readonly jobs?: readonly PublicJob[];
+  };
 }

@@ -1,6 +1,7 @@
 import type { ImageRef, TextBlock } from "./content.js";
 import type { ErrorCode } from "./errors.js";
 import type { ToolSchema } from "./header.js";
+import type { JobKindRow } from "./jobs.js";
 
 /** Where a tool runs: in workflow code, on the bound host, or on any worker of the shared queue (design D3). */
 export type ToolPlace = "state" | "host" | "shared";
@@ -14,12 +15,14 @@ export interface ToolRow extends ToolSchema {
   readonly idempotent: boolean;
   /** Deadline of one call, ms; absent: none. */
   readonly timeoutMs?: number;
+  /** A call with `run_in_background: true` starts a job of this kind with the call's arguments (spec/jobs §9). */
+  readonly jobKind?: string;
 }
 
 /** What a host or the shared queue offers. */
 export interface ToolTable {
   readonly tools: readonly ToolRow[];
-  readonly jobKinds: readonly string[];
+  readonly jobKinds: readonly JobKindRow[];
 }
 
 /** The answer of `host.tools`. */

@@ -14,6 +14,12 @@ const checks: { readonly [K in keyof JobsConfig]: (value: unknown) => string | u
     value === "quiet" || value === "wakeup" ? undefined : '"quiet" or "wakeup"',
   maxConsecutiveWakes: (value) =>
     typeof value === "number" && value >= 1 ? undefined : "a whole number of at least 1",
+  enableRunInBackground: (value) => (typeof value === "boolean" ? undefined : "true or false"),
+  heartbeatMs: (value) => wholeFrom(100, value),
+  heartbeatTimeoutMs: (value) => wholeFrom(1_000, value),
+  orphanGraceMs: (value) => wholeFrom(1_000, value),
+  // The readable tail is kept in any case.
+  outputBytes: (value) => wholeFrom(0, value),
 };
 
 /** Limits of background jobs, of any shape, with defaults filled in; INVALID_CONFIG when one cannot be. */
@@ -39,12 +45,23 @@ export function loadJobsConfig(
       `tool-jobs: waitTimeoutMs (${waitTimeoutMs}) exceeds maxWaitTimeoutMs (${maxWaitTimeoutMs})`,
     );
   }
+  if (config.heartbeatMs * 2 > config.heartbeatTimeoutMs) {
+    return invalid(
+      `jobs.heartbeatTimeoutMs (${config.heartbeatTimeoutMs}) expected at least twice jobs.heartbeatMs (${config.heartbeatMs})`,
+    );
+  }
   if (!Number.isSafeInteger(maxConsecutiveWakes)) {
     return invalid(
       `tool-jobs: maxConsecutiveWakes (${maxConsecutiveWakes}) must be a whole number of turns`,
     );
   }
   return { ok: true, config };
+}
+
+function wholeFrom(least: number, value: unknown): string | undefined {
+  return Number.isSafeInteger(value) && Number(value) >= least
+    ? undefined
+    : `a whole number of at least ${least}`;
 }
 
 function waitProblem(value: unknown): string | undefined {

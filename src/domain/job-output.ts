@@ -1,4 +1,4 @@
-import type { JobEntry, JobOffsets, StoredOutput } from "../contracts/jobs.js";
+import type { JobEntry, JobOffsets, JobStreamRead, StoredOutput } from "../contracts/jobs.js";
 import { droppedOutput, incompleteOutput } from "./job-texts.js";
 import { isLive, offsetOf, type JobRecord } from "./jobs.js";
 
@@ -16,16 +16,6 @@ export type ReadPlan =
   | { readonly from: "store"; readonly ref: StoredOutput }
   /** Its streams, each from this offset (0 when it has none). */
   | { readonly from: "streams"; readonly offsets: JobOffsets };
-
-/** Bytes of one stream that were read for a delta. */
-export interface StreamRead {
-  readonly stream: string;
-  readonly text: string;
-  /** Offset after them. */
-  readonly to: number;
-  /** Unread bytes before them are no longer in the readable tail. */
-  readonly dropped?: boolean;
-}
 
 /** How to read a job: nothing is read of a live final-output job, and a short ended one needs no activity. */
 export function planRead(job: JobRecord): ReadPlan {
@@ -52,7 +42,7 @@ export function planRead(job: JobRecord): ReadPlan {
  * a line when unread bytes were dropped, and lines that the job's host adds.
  */
 export function joinStreams(
-  reads: readonly StreamRead[],
+  reads: readonly JobStreamRead[],
   {
     locators = [],
     notes = [],
@@ -96,7 +86,7 @@ function planTails(
   tails: Extract<JobRecord["output"], { at: "streams" }>["tails"],
 ): ReadPlan | undefined {
   if (tails === undefined) return undefined;
-  const reads: StreamRead[] = [];
+  const reads: JobStreamRead[] = [];
   for (const { stream, from, to, text } of tails) {
     const at = offsetOf(job, stream);
     if (at !== from && at < to) return undefined;

@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { EventType, LogEntry, NewEntry } from "../contracts/log.js";
+import { checkJobEvent, isJobEvent, jobEventTypes } from "./job-events.js";
 import { checkLossless, deepFreezeCopy } from "./lossless.js";
 import { Surface } from "./surface.js";
 import { checkTodoEvent } from "./todo.js";
@@ -15,6 +16,7 @@ const ownTypes: readonly EventType[] = [
   "session/close",
   "session/rejected",
   "todo/rejected",
+  ...jobEventTypes,
 ];
 
 const harnessTypes: readonly EventType[] = [
@@ -89,6 +91,10 @@ export class SessionLog {
       (seq) => !Number.isInteger(seq) || seq < 0 || seq > this.lastSeq,
     );
     if (cited !== undefined) return `cites entry ${JSON.stringify(cited)}, which does not exist`;
+    if (isJobEvent(entry.type)) {
+      const shape = checkJobEvent(entry.type, data);
+      if (shape !== undefined) return shape;
+    }
     if (entry.type === "todo/write") {
       const shape = checkTodoEvent(data);
       if (shape !== undefined) return shape;

@@ -8,10 +8,14 @@ import type {
   NewEntry,
   SessionHeader,
 } from "../contracts/log.js";
+import type { JobKindRow } from "../contracts/jobs.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { SessionStateName } from "../contracts/names.js";
 import type { ToolRow } from "../contracts/tools.js";
 import { emptyInbox, foldInbox, pendingCount, type InboxState } from "./inbox.js";
+import { foldWakes, freshWakes, isBusy, type OwnerView, type WakeState } from "./job-notices.js";
+import { noWaits, type JobWaits } from "./job-waits.js";
+import { emptyJobs, foldJobs, type JobsState } from "./jobs.js";
 import { SessionLog } from "./log.js";
 import type { HeaderState, RouteContext } from "./request.js";
 import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
@@ -20,6 +24,8 @@ import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
 export interface SessionFolds {
   readonly inbox: InboxState;
   readonly todo: TodoState;
+  readonly jobs: JobsState;
+  readonly wakes: WakeState;
   readonly turn: TurnState;
   readonly place: PlaceState;
   readonly config: SessionConfig | undefined;
@@ -49,7 +55,7 @@ export interface PlaceState {
   readonly epoch: number;
   readonly live: boolean;
   readonly tools: readonly ToolRow[];
-  readonly jobKinds: readonly string[];
+  readonly jobKinds: readonly JobKindRow[];
   /** The first `session/tools` is logged. */
   readonly ready: boolean;
 }
@@ -58,6 +64,8 @@ export interface PlaceState {
 export const initialFolds: SessionFolds = {
   inbox: emptyInbox,
   todo: emptyTodoState,
+  jobs: emptyJobs,
+  wakes: freshWakes,
   turn: { number: 0, open: false, step: 0, stepOpen: false, cut: false },
   place: { epoch: 0, live: true, tools: [], jobKinds: [], ready: false },
   config: undefined,
@@ -80,6 +88,8 @@ export class Session {
   fault: Refusal | undefined;
   /** Close was asked for; new input is refused. */
   closing: { readonly reason?: string } | undefined;
+  /** The loop's own waits for jobs; never carried over a roll-over (spec/jobs J17). */
+  waits: JobWaits = noWaits;
   /** Routes whose capacity and defaults are known to this run. */
   routes: readonly ModelRoute[] = [];
   /** The tool table is to be asked for again before the next step. */
@@ -144,11 +154,26 @@ export class Session {
     return "idle";
   }
 
+  /** The session as the owner of its jobs; `token` names this incarnation, `live` that a wake may open a turn now. */
+  ownerView(token: string, live: boolean): OwnerView {
+    const { inbox, wakes, turn, closed } = this.#folds;
+    return {
+      token,
+      inbox,
+      wakes,
+      busy: isBusy(turn.open, inbox),
+      live,
+      closing: closed || this.closing !== undefined,
+    };
+  }
+
   /** Requests the end of the running turn; false when none runs or one is being aborted already. */
   requestAbort(reason: AbortReason, keepInbox: boolean): boolean {
     const { turn } = this.#folds;
     if (!turn.open || turn.aborting !== undefined) return false;
     this.record({ type: "session/interrupt", data: { reason, keepInbox } });
+    // An abort un-counts at once: a settlement after it sees no waiter (spec/jobs §4).
+    this.waits = noWaits;
     return true;
   }
 }
@@ -159,6 +184,8 @@ export function fold(folds: SessionFolds, entry: LogEntry): SessionFolds {
     ...folds,
     inbox: foldInbox(folds.inbox, entry),
     todo: foldTodoState(folds.todo, entry),
+    jobs: foldJobs(folds.jobs, entry),
+    wakes: foldWakes(folds.wakes, entry, folds.inbox),
     turn: foldTurn(folds.turn, entry),
     place: foldPlace(folds.place, entry),
     ...foldConfig(entry),

@@ -3,9 +3,9 @@ import * as names from "../../src/contracts/names.js";
 
 /** Running sessions, other releases and stored histories depend on these: add freely, change never. */
 test("the wire names are what they were", () => {
-  const { hostQueue, hostControlQueue, ...lists } = names;
+  const { hostQueue, hostControlQueue, hostJobsQueue, jobWorkflowId, ...lists } = names;
   expect(lists).toEqual({
-    workflowTypes: { session: "session" },
+    workflowTypes: { session: "session", job: "job" },
     askAgain: "the session was about to move on; ask again",
     queues: { sessions: "longhaul", hosts: "longhaul.hosts" },
     commands: {
@@ -15,13 +15,17 @@ test("the wire names are what they were", () => {
       close: "session.close",
       configure: "session.configure",
       todoWrite: "todo.write",
+      jobStart: "job.start",
+      jobKill: "job.kill",
     },
+    signals: { jobReport: "job.report" },
     queries: {
       view: "session.view",
       log: "session.log",
       messages: "session.messages",
       surface: "session.surface",
       projections: "projections",
+      jobs: "session.jobs",
     },
     activityTypes: {
       callModel: "callModel",
@@ -29,11 +33,17 @@ test("the wire names are what they were", () => {
       hostTools: "host.tools",
       runTool: "tool.run",
       sealTool: "tool.seal",
+      startJob: "job.begin",
+      followJob: "job.follow",
+      endJob: "job.end",
+      readJob: "job.read",
+      lookJobs: "job.look",
     },
     searchAttributes: {
       LonghaulState: "Keyword",
       LonghaulParent: "Keyword",
       LonghaulHost: "Keyword",
+      LonghaulOpenJobs: "Int",
     },
     sessionStates: [
       "idle",
@@ -46,5 +56,7 @@ test("the wire names are what they were", () => {
     ],
   });
   expect(hostQueue("h-1")).toBe("longhaul.host.h-1");
+  expect(hostJobsQueue("h-1")).toBe("longhaul.host.h-1.jobs");
+  expect(jobWorkflowId("s", "bash-1", "n")).toBe("s/job/bash-1/n");
   expect(hostControlQueue("h-1")).toBe("longhaul.host.h-1.control");
 });
