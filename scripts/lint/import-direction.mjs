@@ -10,14 +10,14 @@ const world = ["contracts", "models", "tools", "process", "store"];
  */
 const areas = {
   contracts: { areas: [], packages: [] },
-  schemas: { areas: ["contracts"], packages: ["zod"] },
+  schemas: { areas: ["contracts", "domain"], packages: ["zod"] },
   domain: { areas: ["contracts"], packages: ["@noble/hashes/"] },
   workflows: {
     areas: ["contracts", "domain"],
     packages: ["@temporalio/workflow", "@temporalio/common"],
   },
   models: { areas: ["contracts", "schemas"], ...plainNode },
-  process: { areas: ["contracts", "schemas"], ...plainNode },
+  process: { areas: ["contracts", "schemas", "store"], ...plainNode },
   store: { areas: ["contracts", "schemas"], ...plainNode },
   tools: { areas: ["contracts", "schemas", "process", "store"], ...plainNode },
   activities: {

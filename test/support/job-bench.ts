@@ -13,7 +13,8 @@ import type { JobIdentity } from "../../src/process/jobs/job-identity.js";
 import { keepLease, type LeaseRenewal } from "../../src/process/jobs/lease.js";
 import { type JobKey, spoolDirectory } from "../../src/process/jobs/spool.js";
 import { type JobLimits, type StartJobInput, startJob } from "../../src/process/jobs/start.js";
-import { type JobStreamEnd, storedParts } from "../../src/process/jobs/stored-parts.js";
+import type { JobStreamEnd } from "../../src/process/jobs/stored-parts.js";
+import { storedParts } from "../../src/store/job-output.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 
 /** A minute, so that a busy machine is no failure. */

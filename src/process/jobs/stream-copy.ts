@@ -2,8 +2,8 @@ import { existsSync, statSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 
 import type { Store } from "../../contracts/store.js";
+import { type StoredPart, jobStreamId, storedParts } from "../../store/job-output.js";
 import { type JobStreamName, jobStreams, type Spool, segmentPath, segmentStarts } from "./spool.js";
-import { type StoredPart, jobStreamId, storedParts } from "./stored-parts.js";
 
 /** Most bytes that are read and appended at once. */
 const pieceBytes = 256 * 1024;
