@@ -188,7 +188,12 @@ export type JobReport = {
   /** Token of the owner it was started for; absent for an unowned job. */
   readonly owner?: string;
 } & (
-  | { readonly report: "settled"; readonly outcome: JobOutcome }
+  | {
+      readonly report: "settled";
+      readonly outcome: JobOutcome;
+      /** No worker of the host answered for it: its session may be cold (design D5). */
+      readonly silent?: true;
+    }
   /** The worker could not end it, e.g. `EPERM`: it stays `stopping` (J12). */
   | { readonly report: "cancel-failed"; readonly message: string }
 );
@@ -269,4 +274,12 @@ export interface JobStreamRead {
   readonly to: number;
   /** Unread bytes before them are no longer in the readable tail. */
   readonly dropped?: boolean;
+}
+
+/** Payload of the signal `job.progress` from a job's follower to its workflow: for people, at growing distances. */
+export interface JobProgress {
+  /** Of all streams together. */
+  readonly bytes: number;
+  /** The newest output, at most 4 KB. */
+  readonly tail: string;
 }

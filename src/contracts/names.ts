@@ -37,8 +37,8 @@ export const commands = {
   jobKill: "job.kill",
 } as const;
 
-/** Signals without an update: what a job's workflow or its host tells the session. */
-export const signals = { jobReport: "job.report" } as const;
+/** Signals without an update: a job tells its session, and a job's follower its workflow. */
+export const signals = { jobReport: "job.report", jobProgress: "job.progress" } as const;
 
 export const queries = {
   view: "session.view",

@@ -3,13 +3,17 @@ import type { NewEntry } from "../contracts/log.js";
 import { commands } from "../contracts/names.js";
 import type {
   CommandResult,
+  JobKillResult,
+  JobStartResult,
   InterruptResult,
   SendResult,
   TodoWriteResult,
 } from "../contracts/session.js";
 import { parseClose, parseConfigure, parseInterrupt, parseSend } from "./guards.js";
+import { parseJobKill, parseJobStart } from "./job-commands.js";
 import { decideClear, decideSend, pendingCount } from "./inbox.js";
 import type { Session } from "./session.js";
+import { killJob, startJob } from "./session-jobs.js";
 import { decideTodoWrite } from "./todo-command.js";
 
 /**
@@ -87,21 +91,28 @@ export function writeTodos(session: Session, input: unknown): TodoWriteResult {
   return decision.result;
 }
 
+/** Starts a background job of the session (spec/jobs §4). The same `opId` again answers the same job. */
+export function startSessionJob(session: Session, input: unknown): JobStartResult {
+  const parsed = parseJobStart(input);
+  if (!parsed.ok) return parsed;
+  const gone = refusalOfState(session);
+  return gone ?? startJob(session, parsed.value);
+}
+
+/** Asks for the end of a job (spec/jobs J12). A closing session ends its jobs itself. */
+export function killSessionJob(session: Session, input: unknown): JobKillResult {
+  const parsed = parseJobKill(input);
+  if (!parsed.ok) return parsed;
+  const gone = refusalOfState(session);
+  return gone ?? killJob(session, parsed.value.jobId, parsed.value.reason);
+}
+
 /**
  * Why a command would be refused before anything reaches history, for an update's validator. Only what cannot turn
  * out otherwise by the time the handler runs.
  */
 export function refusalOf(session: Session, name: string, input: unknown): Refusal | undefined {
-  const parsed =
-    name === commands.send
-      ? parseSend(input)
-      : name === commands.configure
-        ? parseConfigure(input, session.config)
-        : name === commands.close
-          ? parseClose(input)
-          : name === commands.todoWrite
-            ? undefined
-            : parseInterrupt(name, input);
+  const parsed = parseCommand(session, name, input);
   if (parsed !== undefined && !parsed.ok) return parsed;
   if (name === commands.send) {
     const sent = parseSend(input);
@@ -112,6 +123,29 @@ export function refusalOf(session: Session, name: string, input: unknown): Refus
     }
   }
   return name === commands.close ? undefined : refusalOfState(session);
+}
+
+function parseCommand(
+  session: Session,
+  name: string,
+  input: unknown,
+): { readonly ok: true } | Refusal | undefined {
+  switch (name) {
+    case commands.send:
+      return parseSend(input);
+    case commands.configure:
+      return parseConfigure(input, session.config);
+    case commands.close:
+      return parseClose(input);
+    case commands.jobStart:
+      return parseJobStart(input);
+    case commands.jobKill:
+      return parseJobKill(input);
+    case commands.todoWrite:
+      return undefined;
+    default:
+      return parseInterrupt(name, input);
+  }
 }
 
 /** The entry that keeps a refused signal: nobody waits for its verdict. */

@@ -1,4 +1,5 @@
 import type { TodoItem } from "../contracts/todo.js";
+import { isLive, type JobRecord } from "./jobs.js";
 import type { Session, TurnState } from "./session.js";
 
 /** What the session is doing, as Markdown for Temporal UI's current details (design D13). Costs no history. */
@@ -18,6 +19,8 @@ export function currentDetails(session: Session, doing: string | undefined): str
   if (todo.todos !== null && todo.todos.length > 0) {
     parts.push("### Todo", todo.todos.map(todoLine).join("\n"));
   }
+  const jobs = session.folds.jobs.jobs.filter(isLive);
+  if (jobs.length > 0) parts.push("### Jobs", jobs.slice(0, 20).map(jobLine).join("\n"));
   // Markdown joins lines that no empty one keeps apart.
   return parts.join("\n\n");
 }
@@ -38,6 +41,11 @@ const marks: { readonly [status in TodoItem["status"]]: string } = {
 function todoLine(item: TodoItem): string {
   const text = oneLine(item.content, 200);
   return `- ${marks[item.status]} ${item.status === "in_progress" ? `**${text}**` : text}`;
+}
+
+function jobLine({ id, status, detail, label }: JobRecord): string {
+  const state = detail === undefined ? status : `${status}, ${oneLine(detail, 100)}`;
+  return `- \`${id}\` ${state} — ${oneLine(label, 120)}`;
 }
 
 /** One line for an activity's summary; Temporal keeps 200 bytes readable. */

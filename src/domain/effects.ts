@@ -1,6 +1,9 @@
-import type { RequestConfig } from "../contracts/header.js";
+import type { ErrorCode } from "../contracts/errors.js";
+import type { JsonObject, RequestConfig } from "../contracts/header.js";
+import type { CancelJob, JobEffect, JobStreamRead } from "../contracts/jobs.js";
 import type { ModelOutcome, ModelRoute } from "../contracts/model.js";
 import type { ArgumentsRef, ToolOutcome, ToolRow } from "../contracts/tools.js";
+import type { ReadPlan } from "./job-output.js";
 
 /** A piece of outside work the loop begins. `key` names it among the work under way. */
 export type Op =
@@ -29,7 +32,34 @@ export type Op =
     }
   | { readonly kind: "sleep"; readonly key: string; readonly ms: number; readonly summary: string }
   | { readonly kind: "route"; readonly key: string; readonly request: RequestConfig }
-  | { readonly kind: "tools"; readonly key: string };
+  | { readonly kind: "tools"; readonly key: string }
+  | { readonly kind: "job"; readonly key: string; readonly work: JobWork };
+
+/** What a job tool waits for. */
+export type JobWork =
+  /** Until no wait of this key is counted any more, at most `ms`. */
+  | { readonly do: "wait"; readonly job: string; readonly ms: number }
+  | { readonly do: "read"; readonly job: string; readonly plan: OutsideRead }
+  | { readonly do: "cancel"; readonly effect: CancelJob }
+  /** Are the workflows of these jobs still open? Those that are not are settled by it. */
+  | { readonly do: "look"; readonly jobs: readonly string[] };
+
+/** A read that workflow code cannot answer by itself. */
+export type OutsideRead = Extract<ReadPlan, { readonly from: "store" | "streams" }>;
+
+export type JobAnswer =
+  | { readonly kind: "done" }
+  | {
+      readonly kind: "read";
+      readonly reads: readonly JobStreamRead[];
+      readonly locators: readonly string[];
+    }
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };
+
+/** Outside work that nobody in a turn waits for: done beside the loop, at once (design D10). */
+export type SessionEffect =
+  | (Extract<JobEffect, { readonly kind: "start-job" }> & { readonly input: JsonObject })
+  | CancelJob;
 
 /** What the loop asks its driver for. Only `wait` and `settle` take time. */
 export type Effect =
@@ -46,6 +76,7 @@ export type Settled =
   | { readonly kind: "sleep"; readonly key: string }
   | { readonly kind: "route"; readonly key: string; readonly route: ModelRoute | undefined }
   | { readonly kind: "tools"; readonly key: string }
+  | { readonly kind: "job"; readonly key: string; readonly answer: JobAnswer }
   | { readonly kind: "abort" };
 
 /** `unstarted`: no body ran, because the call was cancelled first. */
@@ -82,6 +113,15 @@ export function* runOne(op: Op, aborting: () => boolean): Loop<Settled> {
       yield { kind: "cancel", key: op.key };
     }
     const settled = yield* wait(!cancelled);
+    if (settled.kind !== "abort" && settled.key === op.key) return settled;
+  }
+}
+
+/** Runs one op to its end, whatever is asked meanwhile. */
+export function* runWhole(op: Op): Loop<Settled> {
+  yield { kind: "start", op };
+  for (;;) {
+    const settled = yield* wait(false);
     if (settled.kind !== "abort" && settled.key === op.key) return settled;
   }
 }

@@ -8,6 +8,7 @@ import type {
 } from "../contracts/session.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import { checkLossless } from "./lossless.js";
+import { loadJobsConfig } from "./job-config.js";
 import { checkRequest } from "./request.js";
 import { checkTodoPolicy } from "./todo.js";
 import { fieldsOf } from "./fields.js";
@@ -124,6 +125,10 @@ function configProblem(key: string, value: unknown): string | undefined {
         : `\`${key}\` is a list of tool names`;
     case "limits":
       return checkLimits(value);
+    case "jobs": {
+      const jobs = loadJobsConfig(value);
+      return jobs.ok ? undefined : jobs.message;
+    }
     default:
       return `\`${key}\` cannot be changed in an open session`;
   }

@@ -27,35 +27,69 @@ export function loadJobsConfig(
   input: unknown,
 ): { readonly ok: true; readonly config: JobsConfig } | Refusal {
   if (input === undefined) return { ok: true, config: defaultJobsConfig };
+  const problem = jobsConfigProblem(input);
+  if (problem !== undefined) return refuse("INVALID_CONFIG", problem.message);
+  return { ok: true, config: filledIn(input) };
+}
+
+/** What is wrong with limits of background jobs. */
+export interface JobsConfigProblem {
+  /** The key it stands at; absent: the whole. */
+  readonly key?: string;
+  /** Says it alone, e.g. `jobs.heartbeatMs expected a whole number of at least 100, got 5`. */
+  readonly message: string;
+  /** The same without key and value, for one who names them. */
+  readonly complaint: string;
+}
+
+export function jobsConfigProblem(input: unknown): JobsConfigProblem | undefined {
   if (typeof input !== "object" || input === null || Array.isArray(input)) {
-    return invalid(`jobs expected an object, got ${jsonOf(input)}`);
+    const complaint = "expected an object";
+    return { complaint, message: `jobs ${complaint}, got ${jsonOf(input)}` };
   }
-  const given = Object.entries(input).filter(([, value]) => value !== undefined);
-  for (const [key, value] of given) {
-    if (!isKey(key)) return invalid(`jobs has no key ${JSON.stringify(key)}`);
+  for (const [key, value] of givenOf(input)) {
+    if (!isKey(key)) {
+      const complaint = `is not a setting; known here: ${Object.keys(checks).join(", ")}`;
+      return { key, complaint, message: `jobs has no key ${JSON.stringify(key)}` };
+    }
     const expected = checks[key](value);
     if (expected !== undefined) {
-      return invalid(`jobs.${key} expected ${expected}, got ${printed(value)}`);
+      const complaint = `expected ${expected}`;
+      return { key, complaint, message: `jobs.${key} ${complaint}, got ${printed(value)}` };
     }
   }
-  const config: JobsConfig = { ...defaultJobsConfig, ...Object.fromEntries(given) };
-  const { waitTimeoutMs, maxWaitTimeoutMs, maxConsecutiveWakes } = config;
+  const { waitTimeoutMs, maxWaitTimeoutMs, maxConsecutiveWakes, heartbeatMs, heartbeatTimeoutMs } =
+    filledIn(input);
   if (waitTimeoutMs > maxWaitTimeoutMs) {
-    return invalid(
-      `tool-jobs: waitTimeoutMs (${waitTimeoutMs}) exceeds maxWaitTimeoutMs (${maxWaitTimeoutMs})`,
-    );
+    return {
+      key: "waitTimeoutMs",
+      complaint: `exceeds maxWaitTimeoutMs (${maxWaitTimeoutMs})`,
+      message: `tool-jobs: waitTimeoutMs (${waitTimeoutMs}) exceeds maxWaitTimeoutMs (${maxWaitTimeoutMs})`,
+    };
   }
-  if (config.heartbeatMs * 2 > config.heartbeatTimeoutMs) {
-    return invalid(
-      `jobs.heartbeatTimeoutMs (${config.heartbeatTimeoutMs}) expected at least twice jobs.heartbeatMs (${config.heartbeatMs})`,
-    );
+  if (heartbeatMs * 2 > heartbeatTimeoutMs) {
+    return {
+      key: "heartbeatTimeoutMs",
+      complaint: `expected at least twice heartbeatMs (${heartbeatMs})`,
+      message: `jobs.heartbeatTimeoutMs (${heartbeatTimeoutMs}) expected at least twice jobs.heartbeatMs (${heartbeatMs})`,
+    };
   }
   if (!Number.isSafeInteger(maxConsecutiveWakes)) {
-    return invalid(
-      `tool-jobs: maxConsecutiveWakes (${maxConsecutiveWakes}) must be a whole number of turns`,
-    );
+    return {
+      key: "maxConsecutiveWakes",
+      complaint: "must be a whole number of turns",
+      message: `tool-jobs: maxConsecutiveWakes (${maxConsecutiveWakes}) must be a whole number of turns`,
+    };
   }
-  return { ok: true, config };
+  return undefined;
+}
+
+function givenOf(input: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(input).filter(([, value]) => value !== undefined);
+}
+
+function filledIn(input: unknown): JobsConfig {
+  return { ...defaultJobsConfig, ...Object.fromEntries(givenOf(input as object)) };
 }
 
 function wholeFrom(least: number, value: unknown): string | undefined {
@@ -72,10 +106,6 @@ function waitProblem(value: unknown): string | undefined {
 
 function isKey(key: string): key is keyof JobsConfig {
   return Object.hasOwn(checks, key);
-}
-
-function invalid(message: string): Refusal {
-  return refuse("INVALID_CONFIG", message);
 }
 
 /** Numbers as they are, so that NaN and Infinity can be told apart. */

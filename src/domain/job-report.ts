@@ -43,6 +43,12 @@ export function parseReport(
   };
 }
 
+/** Does a report say that the host did not answer? */
+export function isSilent(input: unknown): boolean {
+  const { report, silent } = fieldsOf(input);
+  return report === "settled" && silent === true;
+}
+
 function parseOutcome(input: unknown): JobOutcome {
   const { status, detail, output, ref, tails, lost } = fieldsOf(input);
   const end = jobEnds.find((one) => one === status);

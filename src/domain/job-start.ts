@@ -24,6 +24,8 @@ export interface StartContext {
   readonly now: number;
   /** From workflow randomness, so that a reset that issues the id again meets another workflow (J2). */
   readonly nonce: string;
+  /** Of the command that asks. */
+  readonly opId?: string;
 }
 
 export interface StartDecision {
@@ -92,6 +94,7 @@ export function decideStart(
           output: form,
           nonce,
           ...owned,
+          ...(context.opId === undefined ? {} : { opId: context.opId }),
         },
       },
     ],

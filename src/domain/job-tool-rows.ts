@@ -49,7 +49,20 @@ export const jobToolRows: readonly ToolRow[] = [
   ),
 ];
 
-/** Does the session itself answer this tool? @public */
+/** A row as this session offers it: without the parameter that starts a job where none may be started (spec/jobs §9). */
+export function offered(
+  offer: ToolRow,
+  { enableRunInBackground }: { readonly enableRunInBackground: boolean },
+): ToolRow {
+  const { properties } = offer.parameters;
+  if (offer.jobKind === undefined || enableRunInBackground) return offer;
+  if (typeof properties !== "object" || properties === null || Array.isArray(properties))
+    return offer;
+  const kept = Object.entries(properties).filter(([name]) => name !== "run_in_background");
+  return { ...offer, parameters: { ...offer.parameters, properties: Object.fromEntries(kept) } };
+}
+
+/** Does the session itself answer this tool? */
 export function isJobTool(name: string): boolean {
   return jobToolRows.some((one) => one.name === name);
 }

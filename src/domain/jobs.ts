@@ -43,6 +43,7 @@ export interface JobRecord {
   readonly owner?: JobOwner;
   readonly form: JobOutputForm;
   readonly nonce: string;
+  readonly opId?: string;
   readonly status: JobStatus;
   readonly detail?: string;
   readonly reported: boolean;
@@ -142,7 +143,7 @@ export function mayTouch(job: JobRecord, caller: string | undefined): boolean {
 }
 
 function recordOf(data: JobEventData["job/start"]): JobRecord {
-  const { id, kind, label, limit, owner, output, nonce, startedAt } = data;
+  const { id, kind, label, limit, owner, output, nonce, startedAt, opId } = data;
   return {
     id,
     kind,
@@ -151,6 +152,7 @@ function recordOf(data: JobEventData["job/start"]): JobRecord {
     ...(owner === undefined ? {} : { owner }),
     form: output,
     nonce,
+    ...(opId === undefined ? {} : { opId }),
     status: "running",
     reported: false,
     startedAt,

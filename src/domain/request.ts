@@ -4,6 +4,8 @@ import type { NewEntry } from "../contracts/log.js";
 import type { AdapterDefaults } from "../contracts/model.js";
 import type { ToolRow } from "../contracts/tools.js";
 import { canonicalJson } from "./canonical.js";
+import { jobsPromptSection } from "./job-texts.js";
+import { servesJobs } from "./job-tool-rows.js";
 import { checkLossless } from "./lossless.js";
 
 /** The header in force and where it stands (spec/harness §4). Plain JSON. */
@@ -43,13 +45,18 @@ export function buildHeader(
 /** The prompt's sections that come from the session itself. */
 export function systemPrompt(
   config: SessionConfig,
-  place: { readonly host?: string; readonly live: boolean },
+  place: {
+    readonly host?: string;
+    readonly live: boolean;
+    readonly tools: readonly { readonly name: string }[];
+  },
 ): string | undefined {
   const sections: string[] = [];
   if (config.system !== undefined && config.system !== "") sections.push(config.system);
   if (config.worldTools && config.cwd !== undefined) {
     sections.push(`Your workspace is ${config.cwd}. Relative paths are resolved against it.`);
   }
+  if (servesJobs(place.tools)) sections.push(jobsPromptSection.text);
   if (config.worldTools && !place.live) {
     sections.push(
       `The workspace host${place.host === undefined ? "" : ` ${place.host}`} does not answer at the moment: tools that need it are missing until it is back.`,

@@ -1,4 +1,5 @@
 import { defaultLimits } from "../contracts/config.js";
+import { loadJobsConfig } from "./job-config.js";
 import { checkTodoPolicy } from "./todo.js";
 import { fieldsOf } from "./fields.js";
 
@@ -40,7 +41,8 @@ export function sessionInputProblem(input: unknown): string | undefined {
       return `\`config.limits.${key}\` is a whole number from ${least}, such as ${standard}`;
     }
   }
-  return undefined;
+  const jobs = loadJobsConfig(config["jobs"]);
+  return jobs.ok ? undefined : `config: ${jobs.message}`;
 }
 
 function isName(value: unknown): boolean {

@@ -8,10 +8,11 @@ import type {
   NewEntry,
   SessionHeader,
 } from "../contracts/log.js";
-import type { JobKindRow } from "../contracts/jobs.js";
+import { defaultJobsConfig, type JobKindRow, type JobsConfig } from "../contracts/jobs.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { SessionStateName } from "../contracts/names.js";
 import type { ToolRow } from "../contracts/tools.js";
+import type { SessionEffect } from "./effects.js";
 import { emptyInbox, foldInbox, pendingCount, type InboxState } from "./inbox.js";
 import { foldWakes, freshWakes, isBusy, type OwnerView, type WakeState } from "./job-notices.js";
 import { noWaits, type JobWaits } from "./job-waits.js";
@@ -60,6 +61,19 @@ export interface PlaceState {
   readonly ready: boolean;
 }
 
+/** Names that only the workflow can give. */
+export interface SessionNames {
+  /** This incarnation of the session as an owner of jobs (spec/jobs J3). */
+  readonly token: string;
+  /** A name that no other start of a job has, also after a reset (J2). */
+  readonly nonce: () => string;
+}
+
+function plainNames(id: string): SessionNames {
+  let last = 0;
+  return { token: id, nonce: () => `n${(last += 1)}` };
+}
+
 /** The folds of an empty log. */
 export const initialFolds: SessionFolds = {
   inbox: emptyInbox,
@@ -81,6 +95,7 @@ export const initialFolds: SessionFolds = {
  */
 export class Session {
   readonly id: string;
+  readonly names: SessionNames;
   readonly log = new SessionLog();
   readonly #now: () => number;
   #folds = initialFolds;
@@ -90,14 +105,26 @@ export class Session {
   closing: { readonly reason?: string } | undefined;
   /** The loop's own waits for jobs; never carried over a roll-over (spec/jobs J17). */
   waits: JobWaits = noWaits;
+  /** Waits that a settlement released, until they resume. */
+  readonly released = new Set<string>();
+  /** When each live job was last known to have its workflow, epoch ms; what is not here is to be looked at. */
+  readonly heard = new Map<string, number>();
+  /** What is to be done outside, in this order; the workflow takes it from here (design D10). */
+  readonly effects: SessionEffect[] = [];
   /** Routes whose capacity and defaults are known to this run. */
   routes: readonly ModelRoute[] = [];
   /** The tool table is to be asked for again before the next step. */
   refreshTools = false;
 
-  constructor(id: string, now: () => number) {
+  constructor(id: string, now: () => number, names: SessionNames = plainNames(id)) {
     this.id = id;
+    this.names = names;
     this.#now = now;
+  }
+
+  /** Workflow time, epoch ms. */
+  get now(): number {
+    return this.#now();
   }
 
   get folds(): SessionFolds {
@@ -154,17 +181,21 @@ export class Session {
     return "idle";
   }
 
-  /** The session as the owner of its jobs; `token` names this incarnation, `live` that a wake may open a turn now. */
-  ownerView(token: string, live: boolean): OwnerView {
-    const { inbox, wakes, turn, closed } = this.#folds;
+  /** The session as the owner of its jobs. */
+  get owner(): OwnerView {
+    const { inbox, wakes, turn, closed, place } = this.#folds;
     return {
-      token,
+      token: this.names.token,
       inbox,
       wakes,
       busy: isBusy(turn.open, inbox),
-      live,
-      closing: closed || this.closing !== undefined,
+      live: place.live && place.ready,
+      closing: closed || this.closing !== undefined || this.fault !== undefined,
     };
+  }
+
+  get jobsConfig(): JobsConfig {
+    return { ...defaultJobsConfig, ...this.config.jobs };
   }
 
   /** Requests the end of the running turn; false when none runs or one is being aborted already. */

@@ -1,6 +1,7 @@
 import type { SessionConfig } from "../contracts/config.js";
 import type { NewEntry } from "../contracts/log.js";
 import type { ToolOutcome, ToolRow } from "../contracts/tools.js";
+import { jobToolRows } from "./job-tool-rows.js";
 import type { PolicyCall } from "./policy.js";
 import { errorOutcome } from "./tool-outcome.js";
 import { applyTodoWrite } from "./todo.js";
@@ -32,7 +33,9 @@ const stateTools: { readonly [name: string]: StateTool } = {
 
 /** The rows of the tool table that run in workflow code. */
 export function stateToolRows(config: SessionConfig): readonly ToolRow[] {
-  return [todoToolRow(config.allowParallelInProgress)];
+  const todo = todoToolRow(config.allowParallelInProgress);
+  // Jobs run on the host that a session with world tools is bound to.
+  return config.worldTools ? [todo, ...jobToolRows] : [todo];
 }
 
 /** Runs a tool in workflow code, by the configuration of its step; atomic with its result. */

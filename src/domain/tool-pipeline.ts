@@ -6,6 +6,10 @@ import type { NewEntry } from "../contracts/log.js";
 import type { ArgumentsRef, ToolOutcome, ToolRow } from "../contracts/tools.js";
 import { parseArguments } from "./argument-schema.js";
 import { start, type Loop, type Op, type ToolSettled } from "./effects.js";
+import { boundJobResult, type BoundedText } from "./job-bound.js";
+import { asksForBackground, runJobTool, startInBackground } from "./job-calls.js";
+import { isJobTool, jobToolNames } from "./job-tool-rows.js";
+import { limitOfCall } from "./job-tools.js";
 import type { PolicyCall, PolicyContext, SessionPolicy } from "./policy.js";
 import type { Session } from "./session.js";
 import { runStateTool } from "./state-tools.js";
@@ -30,6 +34,9 @@ export interface Call {
   policyFailed: boolean;
   /** What a state tool logs right before its result. */
   entries: readonly NewEntry[];
+  /** How the result of a job tool is cut (spec/jobs §11). */
+  limit?: number | undefined;
+  text?: BoundedText | undefined;
 }
 
 /** Arguments are parsed once and frozen: no policy can rewrite them. */
@@ -82,6 +89,7 @@ export function* startCall(
     );
     return;
   }
+  call.limit = limitOf(session, call);
   let deadlineMs: number | undefined;
   try {
     const denied = judge(session, policy, context, policyCall, claimOf(context, block));
@@ -93,6 +101,18 @@ export function* startCall(
   } catch (error) {
     call.policyFailed = true;
     call.settled = refused("TOOL_FAILED", `a tool policy failed: ${String(error)}`);
+    return;
+  }
+  if (asksForBackground(row, policyCall.args)) {
+    call.settled = { kind: "outcome", outcome: startInBackground(session, policyCall) };
+    return;
+  }
+  if (row.where === "state" && isJobTool(row.name)) {
+    const result = yield* runJobTool(session, call.key, policyCall);
+    session.record(...result.atOnce);
+    call.entries = result.entries;
+    call.text = result.text;
+    call.settled = { kind: "outcome", outcome: result.outcome };
     return;
   }
   if (row.where === "state") {
@@ -121,6 +141,7 @@ export function commitCall(
       outcome = errorOutcome("TOOL_FAILED", `a tool policy failed: ${String(error)}`);
     }
   }
+  outcome = boundJobResult(outcome, call.limit ?? limitOf(session, call), call.text);
   const problem = checkOutcome(outcome) ?? session.log.check(resultEntry(context, call, outcome));
   if (problem !== undefined) {
     outcome = errorOutcome(
@@ -137,6 +158,12 @@ export function commitCall(
   if (!outcome.isError) session.record(...call.entries);
   session.record(resultEntry(context, call, outcome));
   return outcome;
+}
+
+/** Of the job that the call names; only where a job tool reads or ends it. */
+function limitOf(session: Session, { policyCall: { name, args, row } }: Call): number | undefined {
+  if (row?.where !== "state" || name === jobToolNames.list || !isJobTool(name)) return undefined;
+  return limitOfCall(session.folds.jobs, args, session.id);
 }
 
 /** A call that never started because the turn was aborted: its pair of entries. */

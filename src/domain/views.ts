@@ -1,7 +1,9 @@
 import type { Message } from "../contracts/content.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
+import { jobWorkflowId } from "../contracts/names.js";
 import type {
+  JobsView,
   LogPage,
   LogQuery,
   Projections,
@@ -10,6 +12,7 @@ import type {
   SurfacePage,
   SurfaceQuery,
 } from "../contracts/session.js";
+import { listJobs, publicJob, snapshotOf } from "./job-views.js";
 import type { Session } from "./session.js";
 import { deriveMessages } from "./surface.js";
 import { describeValue, utf8Bytes } from "./guards.js";
@@ -105,9 +108,30 @@ export function newestMessages(session: Session): readonly Message[] {
 /** The `todos` key is there exactly when the tool is in the table (spec/todo §4). */
 export function projectionsOf(session: Session): Projections {
   const offered = session.folds.place.tools.some((tool) => tool.name === "todo_write");
+  const { jobs } = session.folds;
   return {
     asOfSeq: session.log.lastSeq,
-    values: offered ? { todos: session.folds.todo.todos } : {},
+    values: {
+      ...(offered ? { todos: session.folds.todo.todos } : {}),
+      ...(Object.keys(jobs.counters).length === 0
+        ? {}
+        : { jobs: listJobs(jobs, session.id).map(publicJob) }),
+    },
+  };
+}
+
+/** Every job of the session, and what can be started. */
+export function jobsView(session: Session): JobsView {
+  const { jobs, place } = session.folds;
+  return {
+    jobs: jobs.jobs.map((job) => ({
+      ...publicJob(snapshotOf(job)),
+      output: job.form,
+      reported: job.reported,
+      workflowId: jobWorkflowId(session.id, job.id, job.nonce),
+    })),
+    kinds: place.jobKinds.map(({ kind }) => kind),
+    state: session.state(),
   };
 }
 

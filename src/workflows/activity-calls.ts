@@ -52,6 +52,29 @@ export function sessionCalls(options: CallOptions): SessionActivities {
   });
 }
 
+/** Reads a job's output; waits for a store that cannot be read, and gives up at once when it is cancelled. */
+export function readCalls(summary: string): Pick<SessionActivities, "job.read"> {
+  return proxyActivities<SessionActivities>({
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    ...describe({ summary }),
+    taskQueue: workflowInfo().taskQueue,
+    startToCloseTimeout: "60s",
+    retry: { initialInterval: "500ms", backoffCoefficient: 2, maximumInterval: "5s" },
+  });
+}
+
+/** Are these workflows still open? One that cannot be asked soon is not waited for. */
+export function lookCalls(summary: string): Pick<SessionActivities, "job.look"> {
+  return proxyActivities<SessionActivities>({
+    ...common,
+    ...describe({ summary }),
+    taskQueue: workflowInfo().taskQueue,
+    scheduleToCloseTimeout: "30s",
+    startToCloseTimeout: "10s",
+    retry: { initialInterval: "1s", maximumAttempts: 3 },
+  });
+}
+
 /** A tool body: once, unless the tool is idempotent. */
 export function toolCalls(
   options: CallOptions & {

@@ -3,6 +3,7 @@ import { setCurrentDetails, upsertSearchAttributes } from "@temporalio/workflow"
 import type { SearchAttributeName } from "../contracts/names.js";
 import type { SessionInput } from "../contracts/session.js";
 import { currentDetails } from "../domain/details.js";
+import { isLive } from "../domain/jobs.js";
 import type { Session } from "../domain/session.js";
 
 /** What Temporal UI shows of a session (design D13). */
@@ -11,21 +12,31 @@ export interface Console {
   readonly show: (begun?: string) => void;
   /** Search attributes, upserted only when they change and only where they are registered. */
   readonly publish: (state: string) => void;
+  /** The number of open jobs alone, also in a turn. */
+  readonly count: () => void;
   /** The published state is not the session's any more. */
   readonly isStale: () => boolean;
 }
 
 export function createConsole(session: Session, input: SessionInput): Console {
-  const published: { [name in SearchAttributeName]?: string } = { LonghaulState: "idle" };
+  const published: { [name in SearchAttributeName]?: string | number } = {
+    LonghaulState: "idle",
+    LonghaulOpenJobs: 0,
+  };
   let doing: string | undefined;
-  function upsert(name: SearchAttributeName, value: string | undefined): void {
-    if (value === undefined || published[name] === value || !input.attributes.includes(name))
-      return;
+  function changes(name: SearchAttributeName, value: string | number | undefined): boolean {
+    return value !== undefined && published[name] !== value && input.attributes.includes(name);
+  }
+  function upsert(name: SearchAttributeName, value: string | number | undefined): void {
+    if (value === undefined || !changes(name, value)) return;
     published[name] = value;
     upsertSearchAttributes([
-      { key: defineSearchAttributeKey(name, "KEYWORD"), value: value.slice(0, 1_000) },
+      typeof value === "number"
+        ? { key: defineSearchAttributeKey(name, "INT"), value }
+        : { key: defineSearchAttributeKey(name, "KEYWORD"), value: value.slice(0, 1_000) },
     ]);
   }
+  const openJobs = (): number => session.folds.jobs.jobs.filter(isLive).length;
   return {
     show(begun) {
       doing = begun ?? doing;
@@ -34,10 +45,14 @@ export function createConsole(session: Session, input: SessionInput): Console {
     publish(state) {
       upsert("LonghaulState", state);
       upsert("LonghaulHost", session.folds.place.host);
+      upsert("LonghaulOpenJobs", openJobs());
       doing = undefined;
       setCurrentDetails(currentDetails(session, doing));
     },
+    count() {
+      upsert("LonghaulOpenJobs", openJobs());
+    },
     isStale: () =>
-      input.attributes.includes("LonghaulState") && published.LonghaulState !== session.state(),
+      changes("LonghaulState", session.state()) || changes("LonghaulOpenJobs", openJobs()),
   };
 }

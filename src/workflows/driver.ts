@@ -7,7 +7,9 @@ import {
 } from "@temporalio/workflow";
 import type { Effect, Loop, Op, Settled } from "../domain/effects.js";
 import type { Session } from "../domain/session.js";
+import { describeJobWork, performJobWork } from "./job-work.js";
 import { runModelCall } from "./model-call.js";
+import type { EffectPump } from "./pump.js";
 import { refreshTable, routeOf } from "./tool-table.js";
 import { runWorldTool } from "./tool-call.js";
 
@@ -19,6 +21,7 @@ import { runWorldTool } from "./tool-call.js";
 export async function drive(
   session: Session,
   loop: Loop<void>,
+  pump: EffectPump,
   show: (doing: string) => void,
 ): Promise<void> {
   const settled: Settled[] = [];
@@ -29,7 +32,7 @@ export async function drive(
     scopes.set(op.key, scope);
     show(describeOp(op));
     void scope
-      .run(() => perform(session, op))
+      .run(() => perform(session, pump, op))
       .then((result) => {
         scopes.delete(op.key);
         settled.push(result);
@@ -46,14 +49,18 @@ export async function drive(
         return undefined;
       case "settle":
         await condition(allHandlersFinished);
+        pump.run();
         return undefined;
-      case "wait":
-        await condition(
-          () =>
-            settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined),
-        );
-        await condition(allHandlersFinished);
+      case "wait": {
+        const ready = (): boolean =>
+          settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined);
+        do {
+          await condition(() => ready() || pump.due);
+          await condition(allHandlersFinished);
+          pump.run();
+        } while (!ready());
         return settled.shift() ?? { kind: "abort" };
+      }
     }
   }
 
@@ -68,7 +75,7 @@ export async function drive(
 }
 
 /** Never rejects: an op always settles as a value. */
-async function perform(session: Session, op: Op): Promise<Settled> {
+async function perform(session: Session, pump: EffectPump, op: Op): Promise<Settled> {
   const { key } = op;
   switch (op.kind) {
     case "model":
@@ -87,6 +94,8 @@ async function perform(session: Session, op: Op): Promise<Settled> {
         if (!isCancellation(error)) throw error;
       }
       return { kind: "sleep", key };
+    case "job":
+      return { kind: "job", key, answer: await performJobWork(session, pump, op) };
   }
 }
 
@@ -98,6 +107,8 @@ function describeOp(op: Op): string {
       return `running ${op.row.name}`;
     case "sleep":
       return op.summary;
+    case "job":
+      return describeJobWork(op.work);
     case "route":
     case "tools":
       return "asking for the tool table";

@@ -2,3 +2,5 @@ import { builtinPolicy } from "../domain/policy.js";
 import { createSession } from "./session.js";
 
 export const session = createSession(builtinPolicy);
+
+export { job } from "./job.js";

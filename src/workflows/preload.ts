@@ -3,3 +3,4 @@
  * domain, none of these modules keeps state of its own. The index, which names the workflow types, stays each session's.
  */
 export * as session from "./session.js";
+export * as job from "./job.js";

@@ -6,31 +6,44 @@ import {
   defineQuery,
   defineSignal,
   defineUpdate,
-  isCancellation,
+  log,
   setHandler,
+  uuid4,
   workflowInfo,
 } from "@temporalio/workflow";
 import { refuse, type Refusal } from "../contracts/errors.js";
-import { commands, queries } from "../contracts/names.js";
+import { commands, queries, signals } from "../contracts/names.js";
 import type { LogQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
 import {
   cancelAll,
   close,
   configure,
   interrupt,
+  killSessionJob,
   refusalOf,
   rejection,
   sendMessage,
+  startSessionJob,
   writeTodos,
 } from "../domain/commands.js";
+import { isLive } from "../domain/jobs.js";
 import type { SessionPolicy } from "../domain/policy.js";
 import { Session } from "../domain/session.js";
 import { sessionInputProblem } from "../domain/session-input.js";
+import { disposeJobs, payOwedWake, removeJobs, reportJob } from "../domain/session-jobs.js";
 import { runTurn } from "../domain/turn.js";
-import { logPage, newestMessages, projectionsOf, surfacePage, viewOf } from "../domain/views.js";
+import {
+  jobsView,
+  logPage,
+  newestMessages,
+  projectionsOf,
+  surfacePage,
+  viewOf,
+} from "../domain/views.js";
 import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
-import { awaitHost, openTable } from "./tool-table.js";
+import { EffectPump } from "./pump.js";
+import { openTable } from "./tool-table.js";
 
 /** What a closed session returns; everything else is in its log. */
 export interface SessionResult {
@@ -70,25 +83,25 @@ async function run(
   policy: SessionPolicy,
   console: Console,
 ): Promise<SessionResult> {
+  const pump = new EffectPump(session, console);
   await condition(allHandlersFinished);
   await openTable(session, input.host);
-  const standing = new CancellationScope();
-  const host = session.folds.place.live
-    ? Promise.resolve()
-    : standing.run(() => awaitHost(session)).catch(ignoreCancellation);
   while (session.closing === undefined) {
     await condition(allHandlersFinished);
+    pump.run();
     console.publish(session.state());
-    if (session.shouldRun())
-      await drive(session, runTurn(session, policy, Math.random), console.show);
-    else
+    if (session.shouldRun()) {
+      await drive(session, runTurn(session, policy, Math.random), pump, console.show);
+      payOwedWake(session);
+    } else {
       await condition(
-        () => session.shouldRun() || session.closing !== undefined || console.isStale(),
+        () => session.shouldRun() || session.closing !== undefined || console.isStale() || pump.due,
       );
+    }
   }
   await condition(allHandlersFinished);
-  standing.cancel();
-  await host;
+  await endJobs(session, pump);
+  await pump.stop();
   const { reason } = session.closing;
   session.record({ type: "session/close", data: reason === undefined ? {} : { reason } });
   console.publish("closed");
@@ -96,9 +109,26 @@ async function run(
   return { turns: session.folds.turn.number, lastSeq: session.log.lastSeq };
 }
 
+/** How long a closing session waits for the end of its jobs, ms (spec/jobs J11). */
+const disposalMs = 60_000;
+
+/** Owner disposal (spec/jobs §8): all jobs are asked to end, and what has not confirmed it in time is given up. */
+async function endJobs(session: Session, pump: EffectPump): Promise<void> {
+  if (session.folds.jobs.jobs.length === 0) return;
+  disposeJobs(session);
+  pump.run();
+  const over = (): boolean => !session.folds.jobs.jobs.some(isLive);
+  if (!over()) await condition(over, disposalMs);
+  await condition(allHandlersFinished);
+  removeJobs(session);
+}
+
 function openLog(input: SessionInput): Session {
-  const { workflowId, startTime } = workflowInfo();
-  const session = new Session(workflowId, () => Date.now());
+  const { workflowId, startTime, firstExecutionRunId } = workflowInfo();
+  const session = new Session(workflowId, () => Date.now(), {
+    token: `${workflowId}:${firstExecutionRunId}`,
+    nonce: () => uuid4().replaceAll("-", "").slice(0, 12),
+  });
   const { config, parentSession } = input;
   session.record({
     type: "session/open",
@@ -125,6 +155,8 @@ const handlers: readonly (readonly [name: string, command: Command])[] = [
   [commands.close, close],
   [commands.configure, configure],
   [commands.todoWrite, writeTodos],
+  [commands.jobStart, startSessionJob],
+  [commands.jobKill, killSessionJob],
 ];
 
 /** Whose signals may carry an array of them (design D10). */
@@ -154,6 +186,10 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
       }
     });
   }
+  setHandler(defineSignal<[unknown]>(signals.jobReport), (report) => {
+    for (const line of reportJob(session, report)) log.warn(`session ${session.id}: ${line}`);
+    show();
+  });
   setHandler(defineQuery(queries.view), () => viewOf(session, input.title));
   setHandler(defineQuery(queries.log), (query?: LogQuery) =>
     logPage(session, query ?? { after: -1, limit: 1_000 }),
@@ -163,6 +199,7 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
     surfacePage(session, query ?? { from: 0, to: session.log.surface.length }),
   );
   setHandler(defineQuery(queries.projections), () => projectionsOf(session));
+  setHandler(defineQuery(queries.jobs), () => jobsView(session));
 }
 
 function failure(refusal: Refusal): ApplicationFailure {
@@ -171,8 +208,4 @@ function failure(refusal: Refusal): ApplicationFailure {
     message: refusal.message,
     nonRetryable: true,
   });
-}
-
-function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }

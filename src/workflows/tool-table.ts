@@ -4,6 +4,7 @@ import type { RequestConfig } from "../contracts/header.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { HostAnswer, ToolRow } from "../contracts/tools.js";
 import type { Session } from "../domain/session.js";
+import { offered } from "../domain/job-tool-rows.js";
 import { stateToolRows } from "../domain/state-tools.js";
 import { hostCalls, sessionCalls, sessionRef, standingHostCalls } from "./activity-calls.js";
 
@@ -82,8 +83,11 @@ function logTable(
     ...(host?.tools ?? kept("host")),
   ];
   const taken = new Set<string>();
-  const tools = rows.filter((row) => !taken.has(row.name) && taken.add(row.name));
-  const jobKinds = [...new Set([...(shared?.jobKinds ?? []), ...(host?.jobKinds ?? [])])];
+  const tools = rows
+    .filter((row) => !taken.has(row.name) && taken.add(row.name))
+    .map((row) => offered(row, session.jobsConfig));
+  // Jobs run on the host alone.
+  const jobKinds = host?.jobKinds ?? place.jobKinds;
   session.record({ type: "session/tools", data: { epoch: place.epoch, tools, jobKinds } });
 }
 

@@ -1,7 +1,14 @@
 import type { RequestConfig } from "../../src/contracts/header.js";
 import type { ModelOutcome, ModelRoute } from "../../src/contracts/model.js";
 import type { ToolOutcome, ToolRow } from "../../src/contracts/tools.js";
-import type { Effect, Loop, Op, Settled, ToolSettled } from "../../src/domain/effects.js";
+import type {
+  Effect,
+  JobAnswer,
+  Loop,
+  Op,
+  Settled,
+  ToolSettled,
+} from "../../src/domain/effects.js";
 import { builtinPolicy, type SessionPolicy } from "../../src/domain/policy.js";
 import type { Session } from "../../src/domain/session.js";
 import { chain, deriveMessages, emptyBase, hashNode } from "../../src/domain/surface.js";
@@ -9,6 +16,7 @@ import { runTurn } from "../../src/domain/turn.js";
 import type { RecordedRequest } from "./witness.js";
 
 type ModelOp = Extract<Op, { kind: "model" }>;
+type JobOp = Extract<Op, { kind: "job" }>;
 type ToolOp = Extract<Op, { kind: "tool" }>;
 
 /** What the outside does. Functions are asked when an op settles, `cancelled` says whether its end was asked for. */
@@ -19,6 +27,8 @@ export interface Script {
       call: ToolOp & { readonly cancelled: boolean },
     ) => ToolOutcome | ToolSettled;
   };
+  /** What a job tool's work comes to; `done` when absent. */
+  readonly jobs?: (op: JobOp & { readonly cancelled: boolean }) => JobAnswer;
   readonly route?: (request: RequestConfig) => ModelRoute | undefined;
   /** The whole table a refresh logs; absent: the one in force. */
   readonly table?: () => readonly ToolRow[];
@@ -156,6 +166,10 @@ export class PureRun {
         return { kind: "sleep", key };
       case "route":
         return { kind: "route", key, route: script.route?.(op.request) };
+      case "job": {
+        const answer = script.jobs?.({ ...op, cancelled }) ?? { kind: "done" as const };
+        return { kind: "job", key, answer: overTheWire(answer) };
+      }
       case "tools": {
         const tools = script.table?.() ?? session.folds.place.tools;
         session.record({ type: "session/tools", data: { epoch: 0, tools, jobKinds: [] } });

@@ -18,7 +18,7 @@ test("the wire names are what they were", () => {
       jobStart: "job.start",
       jobKill: "job.kill",
     },
-    signals: { jobReport: "job.report" },
+    signals: { jobReport: "job.report", jobProgress: "job.progress" },
     queries: {
       view: "session.view",
       log: "session.log",

@@ -70,15 +70,15 @@ describe("the system prompt", () => {
   const world = { ...config, worldTools: true, cwd: "/w" };
 
   test("names the workspace, and says when its host does not answer", () => {
-    expect(systemPrompt(config, { live: true })).toBeUndefined();
-    expect(systemPrompt({ ...config, system: "" }, { live: true })).toBeUndefined();
-    expect(systemPrompt({ ...world, system: "Be kind." }, { live: true })).toBe(
+    expect(systemPrompt(config, { live: true, tools: [] })).toBeUndefined();
+    expect(systemPrompt({ ...config, system: "" }, { live: true, tools: [] })).toBeUndefined();
+    expect(systemPrompt({ ...world, system: "Be kind." }, { live: true, tools: [] })).toBe(
       "Be kind.\n\nYour workspace is /w. Relative paths are resolved against it.",
     );
-    expect(systemPrompt(world, { live: false, host: "h1" })).toContain(
+    expect(systemPrompt(world, { live: false, host: "h1", tools: [] })).toContain(
       "The workspace host h1 does not answer",
     );
-    expect(systemPrompt({ ...config, worldTools: true }, { live: false })).toContain(
+    expect(systemPrompt({ ...config, worldTools: true }, { live: false, tools: [] })).toContain(
       "The workspace host does not answer",
     );
   });

@@ -1,0 +1,57 @@
+import {
+  ActivityCancellationType,
+  proxyActivities,
+  type ActivityOptions,
+} from "@temporalio/workflow";
+import type { HostActivities } from "../contracts/activities.js";
+import type { JobWorkflowInput } from "../contracts/jobs.js";
+import { hostControlQueue, hostJobsQueue } from "../contracts/names.js";
+import { oneLine } from "../domain/details.js";
+
+/** Activities of the `job` workflow (spec/jobs §18, J7, J8). */
+
+const common = {
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+} satisfies ActivityOptions;
+
+/** Once: a start that may have happened is attached to, never repeated. */
+export function beginCalls({ host, label }: JobWorkflowInput): Pick<HostActivities, "job.begin"> {
+  return proxyActivities<HostActivities>({
+    ...common,
+    summary: oneLine(`begin ${label}`),
+    taskQueue: hostControlQueue(host),
+    scheduleToStartTimeout: "30s",
+    startToCloseTimeout: "15s",
+    retry: { maximumAttempts: 1 },
+  });
+}
+
+/** As often as it takes: each attempt attaches to the running job, on any worker of its host. */
+export function followCalls(input: JobWorkflowInput): Pick<HostActivities, "job.follow"> {
+  return proxyActivities<HostActivities>({
+    ...common,
+    summary: oneLine(input.label),
+    taskQueue: hostJobsQueue(input.host),
+    scheduleToStartTimeout: silenceMs(input),
+    startToCloseTimeout: "10 years",
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    retry: { initialInterval: "1s", backoffCoefficient: 1, maximumInterval: "1s" },
+  });
+}
+
+export function endCalls(input: JobWorkflowInput): Pick<HostActivities, "job.end"> {
+  return proxyActivities<HostActivities>({
+    ...common,
+    summary: oneLine(`end ${input.label}`),
+    taskQueue: hostControlQueue(input.host),
+    scheduleToStartTimeout: silenceMs(input),
+    startToCloseTimeout: "2m",
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    retry: { initialInterval: "1s", backoffCoefficient: 1, maximumInterval: "1s" },
+  });
+}
+
+/** By then the supervisors of a host without a worker have ended their jobs. */
+function silenceMs({ orphanGraceMs }: JobWorkflowInput): number {
+  return orphanGraceMs + 60_000;
+}
