@@ -2,7 +2,7 @@
 import { dirname, relative, resolve, sep } from "node:path";
 
 const plainNode = { packages: "any", never: ["@temporalio/"] };
-const world = ["contracts", "models", "tools", "process", "store"];
+const world = ["contracts", "models", "tools", "kinds", "process", "store"];
 
 /**
  * `areas`: folders of src it may import besides itself. `packages`: exact names, or prefixes ending in `/`, or "any"
@@ -20,13 +20,15 @@ const areas = {
   process: { areas: ["contracts", "schemas", "store"], ...plainNode },
   store: { areas: ["contracts", "schemas"], ...plainNode },
   tools: { areas: ["contracts", "schemas", "process", "store"], ...plainNode },
+  kinds: { areas: ["contracts", "schemas", "process", "store", "tools"], ...plainNode },
+  time: { areas: ["contracts", "domain"], packages: ["temporal-polyfill/implementation"] },
   activities: {
-    areas: [...world, "schemas", "domain"],
+    areas: [...world, "schemas", "domain", "time"],
     ...plainNode,
     but: ["@temporalio/activity", "@temporalio/client", "@temporalio/common"],
   },
   client: {
-    areas: ["contracts", "schemas", "domain", "store"],
+    areas: ["contracts", "schemas", "domain", "store", "time"],
     ...plainNode,
     but: ["@temporalio/client", "@temporalio/common", "@temporalio/proto"],
   },
@@ -43,7 +45,7 @@ const areas = {
     never: [],
   },
   cli: {
-    areas: [...world, "schemas", "client", "config", "worker", "server"],
+    areas: [...world, "schemas", "time", "client", "config", "worker", "server"],
     packages: "any",
     never: [],
   },

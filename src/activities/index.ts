@@ -4,6 +4,9 @@ import type { Store } from "../contracts/store.js";
 import type { Models } from "../models/registry.js";
 import type { ToolRegistry } from "../tools/registry.js";
 import { createCallModel } from "./call-model.js";
+import type { JobHost } from "../kinds/job-host.js";
+import { createBeginJob, createEndJob, createFollowJob } from "./follow-job.js";
+import { createLookJobs, createReadJob } from "./read-job.js";
 import { createRunTool, createSealTool } from "./run-tool.js";
 import { createSessionSource } from "./session-source.js";
 import { SurfaceReader } from "./surface-reader.js";
@@ -19,6 +22,15 @@ export interface ActivityDeps {
   readonly host: string;
 }
 
+export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
+  readonly jobs: JobHost;
+  /** Aborts when the worker begins to stop. */
+  readonly stopping: AbortSignal;
+  readonly shutdownGraceMs: number;
+  /** How often a follower asks whether the job's owner still is, ms (spec/jobs J22). */
+  readonly ownerCheckMs: number;
+}
+
 /** On the queue `longhaul`. */
 export function createSessionActivities(deps: ActivityDeps): SessionActivities {
   const source = createSessionSource(deps.client);
@@ -26,14 +38,19 @@ export function createSessionActivities(deps: ActivityDeps): SessionActivities {
     callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
     "tools.shared": createSharedTools(deps.tools, deps.models),
     "tool.run": createRunTool({ ...deps, source }),
+    "job.read": createReadJob(deps.store),
+    "job.look": createLookJobs(deps.client),
   };
 }
 
 /** On the host's own queues; `host.tools` alone also on `longhaul.hosts`. */
-export function createHostActivities(deps: Omit<ActivityDeps, "models">): HostActivities {
+export function createHostActivities(deps: HostActivityDeps): HostActivities {
   return {
-    "host.tools": createHostTools(deps.tools, deps.host),
+    "host.tools": createHostTools(deps.tools, deps.jobs.kinds, deps.host),
     "tool.run": createRunTool({ ...deps, source: createSessionSource(deps.client) }),
     "tool.seal": createSealTool(deps),
+    "job.begin": createBeginJob(deps),
+    "job.follow": createFollowJob(deps),
+    "job.end": createEndJob(deps),
   };
 }

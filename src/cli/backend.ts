@@ -22,7 +22,7 @@ import type {
   TodoWriteResult,
 } from "../contracts/session.js";
 import type { TodoItem } from "../contracts/todo.js";
-import type { ToolDefinition } from "../tools/define.js";
+import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
 
 /** What commands need of a session; the client's SessionClient has it. */
 export interface Session {
@@ -50,6 +50,10 @@ export interface WorkerRequest {
   readonly models?: (store: Store) => Promise<readonly ModelProvider[]>;
   /** Tools beside the built-in ones. */
   readonly tools?: readonly ToolDefinition[];
+  /** Kinds of background jobs beside bash. */
+  readonly jobKinds?: readonly JobKindDefinition[];
+  /** Most live jobs of the host. */
+  readonly maxJobs?: number;
 }
 
 export interface RunningWorker {

@@ -65,7 +65,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
       workerSeen: () => workerSeen(connection, namespace),
-      startWorker({ roles, hostId, models, tools = [] }) {
+      startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {
           // Before any workflow thread starts, and after the import has seen the zone commands are to run in.
           process.env["TZ"] = "UTC";
@@ -78,6 +78,8 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
             hostId,
             roles,
             tools,
+            jobKinds,
+            ...(maxJobs === undefined ? {} : { maxJobs }),
             ...(models === undefined ? {} : { models: await models(opened) }),
           });
         });

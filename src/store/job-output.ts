@@ -7,8 +7,17 @@ export interface StoredPart {
   readonly bytes: number;
 }
 
+/** How a stream is called in the store: a shell job's by its descriptor, 1 or 2, any other by its name. */
+export type JobFd = number | string;
+
+/** Where the body of a streaming job writes that names no stream. */
+export const outputStream = "output";
+
+/** Holds a final output that is too long to travel; it is not read piece by piece. */
+export const resultStream = "result";
+
 /** `job/<id>/<fd>` from the first byte on; after a stretch that was dropped `job/<id>/<fd>@<first offset>`. */
-export function jobStreamId(jobId: string, fd: number, base: number): string {
+export function jobStreamId(jobId: string, fd: JobFd, base: number): string {
   return base === 0 ? `job/${jobId}/${fd}` : `job/${jobId}/${fd}@${base}`;
 }
 
@@ -17,7 +26,7 @@ export async function storedParts(
   store: Pick<Store, "list">,
   session: string,
   jobId: string,
-  fd: number,
+  fd: JobFd,
 ): Promise<readonly StoredPart[]> {
   const id = jobStreamId(jobId, fd, 0);
   const parts: StoredPart[] = [];
@@ -27,4 +36,26 @@ export async function storedParts(
     else if (/^@\d{1,16}$/.test(rest)) parts.push({ stream, base: Number(rest.slice(1)), bytes });
   }
   return parts.toSorted((a, b) => a.base - b.base);
+}
+
+/** The streams of a job that the store has, in the order of reading: stdout before stderr, `output` before others by name. */
+export async function jobStreamsOf(
+  store: Pick<Store, "list">,
+  session: string,
+  jobId: string,
+): Promise<readonly { readonly name: string; readonly id: JobFd }[]> {
+  const prefix = jobStreamId(jobId, "", 0);
+  const ids = new Set<string>();
+  for (const { stream } of await store.list(session, prefix)) {
+    const id = stream.slice(prefix.length).replace(/@\d{1,16}$/, "");
+    if (id !== resultStream) ids.add(id);
+  }
+  const shell = ["stdout", "stderr"].flatMap((name, index) =>
+    ids.has(String(index + 1)) ? [{ name, id: index + 1 }] : [],
+  );
+  if (shell.length > 0) return shell;
+  const place = (name: string): number => (name === outputStream ? 0 : 1);
+  return [...ids]
+    .toSorted((a, b) => place(a) - place(b) || (a < b ? -1 : 1))
+    .map((name) => ({ name, id: name }));
 }

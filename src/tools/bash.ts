@@ -1,13 +1,11 @@
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
 import * as z from "zod";
 
 import { LonghaulError } from "../contracts/errors.js";
 import { type CommandResult, runCommand } from "../process/run-command.js";
 import { type CapturedOutput } from "../process/output-tail.js";
 import { decodeText, tailBytes } from "../process/utf8.js";
-import { defineTool, type ToolContext, type ToolReturn } from "./define.js";
-import { reasonOf, workspaceRoot } from "./workspace-path.js";
+import { defineTool, type ToolReturn } from "./define.js";
+import { commandDirectory } from "./workspace-path.js";
 
 const defaultTimeoutMs = 60_000;
 const maxTimeoutMs = 600_000;
@@ -15,8 +13,9 @@ const maxTimeoutMs = 600_000;
 /** One `bash -c` per call, no state between calls (spec/harness §8). */
 export const bashTool = defineTool({
   name: "bash",
+  jobKind: "bash",
   description:
-    "Run a command with bash in the workspace. Each call is a new shell without a terminal or input. The whole process group ends with the call: what should go on afterwards belongs in a background job. Long output is cut to its end; the rest can be read at the address given.",
+    "Run a command with bash in the workspace. Each call is a new shell without a terminal or input. The whole process group ends with the call: for what takes long or should go on afterwards use run_in_background: the call then answers the id of a job at once, and its output is read with job_output. Long output is cut to its end; the rest can be read at the address given.",
   parameters: z.object({
     command: z.string().min(1).describe("The command line for bash -c."),
     description: z.string().describe("What it does, in a few words."),
@@ -30,15 +29,25 @@ export const bashTool = defineTool({
       .min(1)
       .optional()
       .describe("Directory to run in, default the workspace; relative paths start there."),
+    run_in_background: z
+      .boolean()
+      .optional()
+      .describe("Start it as a background job, without a deadline, and answer its id at once."),
   }),
-  async execute({ command, timeoutMs = defaultTimeoutMs, workdir }, context) {
+  async execute({ command, timeoutMs = defaultTimeoutMs, workdir, ...rest }, context) {
+    // The session starts jobs itself; a call that comes here with it was made where there are none.
+    if (rest.run_in_background === true)
+      throw new LonghaulError(
+        "JOBS_UNAVAILABLE",
+        "background jobs unavailable: this session does not start jobs; call bash without run_in_background",
+      );
     if (command.includes("\0"))
       throw new LonghaulError("INVALID_ARGS", "command must not contain NUL");
     if (context.claimDirectory === undefined) throw new Error("bash runs under a claim");
     const deadline = Math.min(timeoutMs, maxTimeoutMs);
     const result = await runCommand({
       command,
-      cwd: await directoryOf(context, workdir),
+      cwd: await commandDirectory(context, workdir),
       marks: { home: context.home, sessionId: context.sessionId, claim: context.claim },
       directory: context.claimDirectory,
       store: context.store,
@@ -48,21 +57,6 @@ export const bashTool = defineTool({
     return render(result, deadline, context.maxInlineBytes);
   },
 });
-
-async function directoryOf(context: ToolContext, workdir: string | undefined): Promise<string> {
-  await workspaceRoot(context);
-  const path = resolve(context.cwd ?? "/", workdir ?? ".");
-  let reason = "it is not a directory";
-  try {
-    if ((await stat(path)).isDirectory()) return path;
-  } catch (error) {
-    reason = reasonOf(error);
-  }
-  throw new LonghaulError(
-    "WORKSPACE",
-    `cannot run in ${path}: ${reason}; give a workdir that exists`,
-  );
-}
 
 /** stdout, `[stderr]` part, then notes, timeout, signal and exit markers. */
 function render(result: CommandResult, deadline: number, maxBytes: number): ToolReturn {

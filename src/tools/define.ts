@@ -5,6 +5,17 @@ import { type ErrorCode, LonghaulError } from "../contracts/errors.js";
 import type { JsonObject } from "../contracts/header.js";
 import type { Store } from "../contracts/store.js";
 import type { ToolPermissions, ToolRow } from "../contracts/tools.js";
+import type { JobKind } from "./define-job-kind.js";
+
+export {
+  defineJobKind,
+  type JobContext,
+  type JobKind,
+  type JobKindDefinition,
+  type JobKindMap,
+  type JobKindSpec,
+  type JobResult,
+} from "./define-job-kind.js";
 
 /** What a tool body knows about its call. */
 export interface ToolContext {
@@ -62,6 +73,11 @@ export interface ToolSpec<Shape extends z.ZodRawShape> {
   readonly workspace?: boolean;
   /** Move long results to the store; false for a tool that bounds its own text. Default true. */
   readonly spill?: boolean;
+  /**
+   * A call with `run_in_background: true` starts a job of this kind with the call's arguments instead of running the body;
+   * declare that parameter too. Needs the session's host.
+   */
+  readonly jobKind?: JobKind;
 }
 
 export interface ToolDefinition {
@@ -90,6 +106,8 @@ export function defineTool<Shape extends z.ZodRawShape>(spec: ToolSpec<Shape>): 
       `timeoutMs of tool ${spec.name} is whole milliseconds from 1 to ${2 ** 31 - 1}, got ${timeoutMs}`,
     );
   }
+  if (spec.jobKind !== undefined && spec.workspace === false)
+    throw invalid(`tool ${spec.name} has a jobKind, so it cannot have workspace: false`);
   const parameters = spec.parameters.strip();
   const row: ToolRow = {
     name: spec.name,
@@ -99,6 +117,7 @@ export function defineTool<Shape extends z.ZodRawShape>(spec: ToolSpec<Shape>): 
     parallel: spec.parallel === true,
     idempotent: spec.idempotent === true,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(spec.jobKind === undefined ? {} : { jobKind: spec.jobKind }),
   };
   return {
     row,

@@ -1,4 +1,4 @@
-import { lstat, readlink, realpath } from "node:fs/promises";
+import { lstat, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 
 import { LonghaulError } from "../contracts/errors.js";
@@ -49,6 +49,25 @@ export async function resolveInWorkspace(
     );
   }
   return real;
+}
+
+/** Where a command runs: `workdir` from the workspace on; WORKSPACE when it is no directory. Commands are not fenced in. */
+export async function commandDirectory(
+  context: Pick<ToolContext, "cwd">,
+  workdir: string | undefined,
+): Promise<string> {
+  await workspaceRoot(context);
+  const path = resolve(context.cwd ?? "/", workdir ?? ".");
+  let reason = "it is not a directory";
+  try {
+    if ((await stat(path)).isDirectory()) return path;
+  } catch (error) {
+    reason = reasonOf(error);
+  }
+  throw new LonghaulError(
+    "WORKSPACE",
+    `cannot run in ${path}: ${reason}; give a workdir that exists`,
+  );
 }
 
 /** The cause of a file-system error in a few words. */

@@ -15,18 +15,21 @@ import {
   createSessionActivities,
   type ActivityDeps,
 } from "../activities/index.js";
+import { sweepHostJobs } from "../activities/sweep-jobs.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
-import { hostControlQueue, hostQueue, queues } from "../contracts/names.js";
+import { hostControlQueue, hostJobsQueue, hostQueue, queues } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
 import { createModels } from "../models/registry.js";
 import { createScriptedProvider } from "../models/scripted.js";
 import { builtinTools } from "../tools/builtin.js";
-import type { ToolDefinition } from "../tools/define.js";
-import { createToolRegistry } from "../tools/registry.js";
+import { createJobHost, type JobHost } from "../kinds/job-host.js";
+import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
+import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
 import { sweepClaims } from "../process/claim.js";
 import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
+import { type HostJobs, watchHostJobs } from "./host-jobs.js";
 import { logLine } from "./log-line.js";
 
 export { openDirectoryStore };
@@ -53,12 +56,24 @@ export interface StartWorkerOptions {
   readonly models?: readonly ModelProvider[];
   /** Beside bash, read and write. */
   readonly tools?: readonly ToolDefinition[];
+  /** Beside bash. */
+  readonly jobKinds?: readonly JobKindDefinition[];
+  /** Live background jobs of this host above which none is started; default 500. */
+  readonly maxJobs?: number;
+  /**
+   * Heartbeats are sent no more often than this, default every 2 s. On a paid cluster each costs an action; where the server
+   * has no worker commands, a cancel is noticed only with one.
+   */
+  readonly heartbeatThrottleMs?: number;
+  /** How often the jobs of this host are checked for an owner that is gone; default 60 s. */
+  readonly ownerCheckMs?: number;
   /** Default: the bundle of the build. */
   readonly workflowBundlePath?: string;
   /** Queue of the session role; default `longhaul`. */
   readonly sessionQueue?: string;
   /** Workflows kept in memory; default from the heap limit. 0: every task replays. */
   readonly maxCachedWorkflows?: number;
+  /** How long activities may go on after `stop`; default 10 s. Shell jobs are let go at once and live on. */
   readonly shutdownGraceMs?: number;
 }
 
@@ -81,29 +96,40 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   }
   await store.check();
   installRuntime();
-  const connection = await NativeConnection.connect(nativeOptions(options.connection));
+  const isHost = roles.includes("host");
+  const tools = createToolRegistry([...builtinTools, ...(options.tools ?? [])]);
+  const { maxJobs, throttleMs, shutdownGraceMs, ownerCheckMs } = numbersOf(options);
+  const jobs = createJobHost({ home, host: hostId, store, maxJobs, kinds: options.jobKinds ?? [] });
+  checkJobKinds(tools, jobs);
+  const stopping = new AbortController();
+  let client: Client | undefined;
+  const hostJobs = isHost
+    ? await watchHostJobs({
+        home,
+        warn: (message) => Runtime.instance().logger.warn(message),
+        sweep: async (onTrouble, signal) => {
+          if (client !== undefined)
+            await sweepHostJobs({ client, home, host: hostId, store, onTrouble, signal });
+        },
+      })
+    : undefined;
   const workers: Worker[] = [];
+  let connection: NativeConnection | undefined;
   try {
-    const tools = createToolRegistry([...builtinTools, ...(options.tools ?? [])]);
+    connection = await NativeConnection.connect(nativeOptions(options.connection));
+    client = new Client({ connection, namespace });
     const given = options.models ?? [];
     const scripted = given.some((model) => model.provider === "scripted")
       ? []
       : [createScriptedProvider()];
     const models = createModels([...scripted, ...given]);
-    const deps: ActivityDeps = {
-      client: new Client({ connection, namespace }),
-      models,
-      tools,
-      store,
-      home,
-      host: hostId,
-    };
+    const deps: ActivityDeps = { client, models, tools, store, home, host: hostId };
     const common = {
       connection,
       namespace,
-      shutdownGraceTime: options.shutdownGraceMs ?? 10_000,
-      maxHeartbeatThrottleInterval: "2s",
-      defaultHeartbeatThrottleInterval: "2s",
+      shutdownGraceTime: shutdownGraceMs,
+      maxHeartbeatThrottleInterval: throttleMs,
+      defaultHeartbeatThrottleInterval: throttleMs,
     } satisfies Partial<WorkerOptions>;
     if (roles.includes("session")) {
       workers.push(
@@ -119,41 +145,58 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
         }),
       );
     }
-    if (roles.includes("host")) {
-      const host = createHostActivities(deps);
-      const { "host.tools": hostTools, "tool.run": runTool, "tool.seal": sealTool } = host;
+    if (isHost) {
+      const host = createHostActivities({
+        ...deps,
+        jobs,
+        stopping: stopping.signal,
+        shutdownGraceMs,
+        ownerCheckMs,
+      });
       const queue = async (
         taskQueue: string,
         slots: number,
-        activities: Record<string, unknown>,
+        ...names: readonly (keyof typeof host)[]
       ): Promise<Worker> =>
         Worker.create({
           ...common,
           taskQueue,
-          activities,
+          activities: Object.fromEntries(names.map((name) => [name, host[name]])),
           maxConcurrentActivityTaskExecutions: slots,
         });
       workers.push(
-        await queue(hostControlQueue(hostId), 20, {
-          "host.tools": hostTools,
-          "tool.seal": sealTool,
-        }),
-        await queue(hostQueue(hostId), 64, { "tool.run": runTool }),
-        await queue(queues.hosts, 5, { "host.tools": hostTools }),
+        await queue(
+          hostControlQueue(hostId),
+          20,
+          "host.tools",
+          "tool.seal",
+          "job.begin",
+          "job.end",
+        ),
+        await queue(hostQueue(hostId), 64, "tool.run"),
+        // A follower never waits for a place (spec/jobs J25).
+        await queue(hostJobsQueue(hostId), maxJobs + 20, "job.follow"),
+        await queue(queues.hosts, 5, "host.tools"),
       );
       await sweepClaims(home);
     }
   } catch (error) {
-    await connection.close();
+    await connection?.close();
+    await hostJobs?.stop();
     throw error;
   }
+  const stop = (): void => {
+    for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
+    stopping.abort();
+  };
   const running = workers.map((worker) => worker.run());
+  hostJobs?.beginSweeping();
   const done = Promise.all(running).then(
-    () => connection.close(),
+    () => closeAll(connection, hostJobs),
     async (error: unknown) => {
-      for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
+      stop();
       await Promise.allSettled(running);
-      await connection.close();
+      await closeAll(connection, hostJobs);
       throw error;
     },
   );
@@ -161,10 +204,52 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   return {
     done,
     async stop() {
-      for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
+      stop();
       await done;
     },
   };
+}
+
+async function closeAll(
+  connection: NativeConnection | undefined,
+  hostJobs: HostJobs | undefined,
+): Promise<void> {
+  await hostJobs?.stop();
+  await connection?.close();
+}
+
+/** INVALID_CONFIG for what is no whole number in its range. */
+function numbersOf(options: StartWorkerOptions): {
+  readonly maxJobs: number;
+  readonly throttleMs: number;
+  readonly shutdownGraceMs: number;
+  readonly ownerCheckMs: number;
+} {
+  const whole = (name: string, given: number | undefined, standard: number, from: number) => {
+    const value = given ?? standard;
+    if (Number.isSafeInteger(value) && value >= from && value < 2 ** 31) return value;
+    throw new LonghaulError(
+      "INVALID_CONFIG",
+      `${name} expected a whole number of at least ${from}, got ${value}`,
+    );
+  };
+  return {
+    maxJobs: whole("maxJobs", options.maxJobs, 500, 1),
+    throttleMs: whole("heartbeatThrottleMs", options.heartbeatThrottleMs, 2_000, 100),
+    shutdownGraceMs: whole("shutdownGraceMs", options.shutdownGraceMs, 10_000, 0),
+    ownerCheckMs: whole("ownerCheckMs", options.ownerCheckMs, 60_000, 10),
+  };
+}
+
+/** A tool whose background calls nobody could run is a mistake of the deployment. */
+function checkJobKinds(tools: ToolRegistry, jobs: JobHost): void {
+  for (const { name, jobKind } of tools.table()) {
+    if (jobKind === undefined || jobs.kinds.some(({ kind }) => kind === jobKind)) continue;
+    throw new LonghaulError(
+      "INVALID_CONFIG",
+      `tool ${name} starts jobs of the kind ${jobKind}, which this worker does not have; define it with defineJobKind`,
+    );
+  }
 }
 
 let installed = false;

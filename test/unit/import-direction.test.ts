@@ -8,7 +8,13 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const shared = ["contracts", "contracts/schemas"];
-const node = ["zod", "node:fs/promises", "yaml", "@noble/hashes/sha2.js"];
+const node = [
+  "zod",
+  "node:fs/promises",
+  "yaml",
+  "@noble/hashes/sha2.js",
+  "temporal-polyfill/implementation",
+];
 
 /** What each folder of src may import besides itself, written down a second time (docs/design.md §2). */
 const allowed: Record<string, string[]> = {
@@ -20,12 +26,16 @@ const allowed: Record<string, string[]> = {
   process: [...shared, ...node, "store"],
   store: [...shared, ...node],
   tools: [...shared, ...node, "process", "store"],
+  kinds: [...shared, ...node, "process", "store", "tools"],
+  time: ["contracts", "domain", "temporal-polyfill/implementation"],
   activities: [
     ...shared,
     ...node,
     "domain",
+    "time",
     "models",
     "tools",
+    "kinds",
     "process",
     "store",
     "@temporalio/activity",
@@ -37,6 +47,7 @@ const allowed: Record<string, string[]> = {
     ...shared,
     ...node,
     "domain",
+    "time",
     "store",
     "@temporalio/client",
     "@temporalio/common",
@@ -48,11 +59,13 @@ const targets = [
   ...shared,
   ...node,
   "domain",
+  "time",
   "workflows",
   "models",
   "process",
   "store",
   "tools",
+  "kinds",
   "activities",
   "client",
   "worker",
@@ -218,7 +231,9 @@ test("lint reports lost promises, open switches, import cycles and printing", ()
 
 function importLine(area: string, inner: string, target: string, i: number): string {
   const isPackage =
-    target.includes(":") || target.startsWith("@") || ["zod", "yaml"].includes(target);
+    target.includes(":") ||
+    target.startsWith("@") ||
+    ["zod", "yaml", "temporal-polyfill/implementation"].includes(target);
   const up = "../".repeat(`${area}/${inner}`.split("/").filter(Boolean).length);
   return `import type { T${i} } from "${isPackage ? target : `${up}${target}/absent.js`}";`;
 }

@@ -144,9 +144,21 @@ describe("bash", { timeout: 30_000 }, () => {
 
   it("ignores env and stdin keys [harness/B12]", async () => {
     const bench = await openBench();
-    const more = { env: { EVIL: "yes" }, stdin: "typed", run_in_background: true };
+    const more = { env: { EVIL: "yes" }, stdin: "typed", run_in_background: false };
     const outcome = await bench.call("bash", bash('echo "[${EVIL-}]"; cat; echo end', more));
     expect(textOf(outcome)).toBe("[]\nend");
+  });
+
+  it("offers jobs of its kind, which its body does not start itself", async () => {
+    const bench = await openBench();
+    expect(bashTool.row).toMatchObject({
+      jobKind: "bash",
+      parameters: { properties: { run_in_background: { type: "boolean" } } },
+    });
+    const outcome = await bench.call("bash", bash("touch ran", { run_in_background: true }));
+    expect(outcome).toMatchObject({ isError: true, error: { code: "JOBS_UNAVAILABLE" } });
+    expect(textOf(outcome)).toContain("background jobs unavailable");
+    expect(textOf(await bench.call("bash", bash("ls")))).toBe("(no output)");
   });
 
   it("has no credentials in its environment, and fresh facts", async () => {

@@ -2,7 +2,7 @@ import { command, homeOption } from "../command.js";
 import { aborted } from "../io.js";
 import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
-import { settingsOf } from "./settings.js";
+import { settingsOf, wholeNumber } from "./settings.js";
 import { toolsOption, workerParts } from "./worker-parts.js";
 
 const roles = { session: ["session"], host: ["host"], both: ["session", "host"] } as const;
@@ -21,6 +21,11 @@ export const workerCommand = command({
       value: "id",
       help: "this machine's name as a host (default: made once and kept)",
     },
+    "max-jobs": {
+      type: "string",
+      value: "n",
+      help: "most background jobs alive on this host at a time (default 500)",
+    },
     ...toolsOption,
     ...homeOption,
   },
@@ -36,10 +41,16 @@ export const workerCommand = command({
         "longhaul worker --help",
       );
     const settings = settingsOf(context, options);
+    const maxJobs =
+      options["max-jobs"] === undefined
+        ? {}
+        : { maxJobs: wholeNumber(options["max-jobs"], "--max-jobs") };
     const parts = await workerParts(context, settings, options.tools);
     const report = (line: string) => io.stderr.write(`${oneLine(line)}\n`);
     const backend = await context.backend({ home: settings.home, register: true, report });
-    const worker = await context.orStop(backend.startWorker({ ...parts, roles: roles[role] }));
+    const worker = await context.orStop(
+      backend.startWorker({ ...parts, ...maxJobs, roles: roles[role] }),
+    );
     io.stdout.write(
       `worker ready: role ${role}, host ${settings.hostId}, Temporal ${backend.address}, namespace ${backend.namespace}\n`,
     );

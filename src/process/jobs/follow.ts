@@ -284,7 +284,8 @@ function watchQuietly(directory: string, onChange: () => void): FSWatcher | unde
   }
 }
 
-async function readRecorded(directory: string): Promise<FollowResult | undefined> {
+/** How a job ended, when that was recorded. */
+export async function readRecorded(directory: string): Promise<FollowResult | undefined> {
   const value = await readSpoolFile(directory, "outcome");
   if (typeof value !== "object" || value === null) return undefined;
   if (!("outcome" in value && "streams" in value)) return undefined;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import type { JobTail } from "../../contracts/jobs.js";
 import type { Store } from "../../contracts/store.js";
-import { type StoredPart, storedParts } from "../../store/job-output.js";
+import { type JobFd, type StoredPart, storedParts } from "../../store/job-output.js";
 import { decodeText, tailBytes } from "../utf8.js";
 import { type JobStreamName, jobStreams } from "./spool.js";
 
@@ -19,7 +19,7 @@ export interface JobStreamEnd {
 }
 
 /** Bytes of the end of a stream that can be read (spec/jobs §9). */
-const readableBytes = 64_000;
+export const readableBytes = 64_000;
 
 /** What a read from a cursor yields; `dropped` when unread bytes before `from` are not in the readable tail any more. */
 export interface JobStreamRead {
@@ -27,6 +27,8 @@ export interface JobStreamRead {
   readonly to: number;
   readonly bytes: Uint8Array;
   readonly dropped: boolean;
+  /** Where the stream lies. */
+  readonly parts: readonly StoredPart[];
 }
 
 /** The bytes from `offset` to what is now the end, at most the last 64,000, and never across a gap; from any host. */
@@ -34,7 +36,7 @@ export async function readJobStream(
   store: Pick<Store, "list" | "read">,
   session: string,
   jobId: string,
-  fd: number,
+  fd: JobFd,
   offset: number,
 ): Promise<JobStreamRead> {
   const parts = await storedParts(store, session, jobId, fd);
@@ -52,7 +54,7 @@ export async function readJobStream(
     pieces.push(piece);
     to += piece.length;
   }
-  return { from, to, bytes: Buffer.concat(pieces), dropped: from > offset };
+  return { from, to, bytes: Buffer.concat(pieces), dropped: from > offset, parts };
 }
 
 /** Counts and digest, read from the store itself. */

@@ -1,0 +1,189 @@
+import { Context } from "@temporalio/activity";
+import type { Client } from "@temporalio/client";
+import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
+import type {
+  BeginJobAnswer,
+  BeginJobInput,
+  EndJobInput,
+  FollowJobInput,
+} from "../contracts/activities.js";
+import type { JobOutcome } from "../contracts/jobs.js";
+import { jobDetails, ownerDisposed } from "../domain/job-texts.js";
+import type { FollowedJob, JobProgressDetails } from "../kinds/following.js";
+import type { JobHost } from "../kinds/job-host.js";
+import { whileBeating } from "./heartbeat.js";
+import { endOfHost, isOwnerGone, reportJob } from "./job-calls.js";
+import { killReason } from "./kill-reason.js";
+
+export interface JobActivityDeps {
+  readonly client: Client;
+  readonly host: string;
+  readonly jobs: JobHost;
+  /** Aborts when the worker begins to stop. */
+  readonly stopping: AbortSignal;
+  /** How long activities may go on after that, ms. */
+  readonly shutdownGraceMs: number;
+  /** How often a follower asks whether the job's owner still is, ms (spec/jobs J22). */
+  readonly ownerCheckMs: number;
+}
+
+/** Claims and starts a job (spec/jobs J6, J25). One attempt: a claim that exists is success. */
+export function createBeginJob({
+  jobs,
+  host,
+}: Pick<JobActivityDeps, "jobs" | "host">): (input: BeginJobInput) => Promise<BeginJobAnswer> {
+  return async function beginJob(input) {
+    const begun = await jobs.begin(input);
+    switch (begun.kind) {
+      case "begun":
+        return { ok: true };
+      case "full":
+        return { ok: false, detail: jobDetails.hostFull(host, begun.jobs) };
+      case "refused":
+        return { ok: false, detail: jobDetails.spawnFailed(begun.reason) };
+    }
+  };
+}
+
+/**
+ * Follows a job to its end (spec/jobs §18). Only a cancel that was asked for, a job workflow or an owner that is gone for
+ * certain end it; every other reason leaves it to the next attempt, here or in another worker of this host.
+ */
+export function createFollowJob(
+  deps: JobActivityDeps,
+): (input: FollowJobInput) => Promise<JobOutcome> {
+  return async function followJob(input) {
+    const context = Context.current();
+    const { currentAttemptScheduledTimestampMs: scheduledAt, attempt } = context.info;
+    return await attend(deps, context, input, { scheduledAt, attempt }, async (followed) => {
+      const stopWatching = watchOwner(deps, input, () => followed.kill(ownerDisposed));
+      let hostEnded: string | undefined;
+      const onCancel = async (): Promise<void> => {
+        const why = context.cancellationDetails;
+        if (why?.cancelRequested === true)
+          followed.kill(followed.takesReason ? await killReason(deps.client, input) : undefined);
+        else if (why?.workerShutdown === true) followed.shutDown();
+        else if (why?.notFound === true) {
+          hostEnded = await endOfHost(deps.client, input);
+          if (hostEnded === undefined) followed.detach();
+          else followed.kill(jobDetails.hostEnded(hostEnded));
+        } else followed.detach();
+      };
+      onAbort(context.cancellationSignal, onCancel);
+      try {
+        const outcome = await endOf(followed, context);
+        if (hostEnded === undefined) return outcome;
+        const settled: JobOutcome = {
+          ...outcome,
+          status: "failed",
+          detail: jobDetails.hostEnded(hostEnded),
+        };
+        await reportJob(deps.client, input, { report: "settled", outcome: settled });
+        return settled;
+      } finally {
+        stopWatching();
+      }
+    });
+  };
+}
+
+/** Ends a job whose follower did not confirm its end (spec/jobs §18): before every follower, however late. */
+export function createEndJob(deps: JobActivityDeps): (input: EndJobInput) => Promise<JobOutcome> {
+  return async function endJob(input) {
+    const context = Context.current();
+    const rank = { scheduledAt: Number.MAX_SAFE_INTEGER, attempt: context.info.attempt };
+    return await attend(deps, context, input, rank, async (followed) => {
+      followed.kill(input.reason);
+      onAbort(context.cancellationSignal, () => followed.detach());
+      return await endOf(followed, context);
+    });
+  };
+}
+
+async function attend(
+  deps: JobActivityDeps,
+  context: Context,
+  input: FollowJobInput,
+  rank: { readonly scheduledAt: number; readonly attempt: number },
+  work: (followed: FollowedJob) => Promise<JobOutcome>,
+): Promise<JobOutcome> {
+  let progress: JobProgressDetails = {};
+  let failed = false;
+  const { sessionId, jobId, nonce, kind, outputBytes } = input;
+  const followed = deps.jobs.follow({
+    sessionId,
+    jobId,
+    nonce,
+    kind,
+    outputBytes,
+    rank,
+    onProgress(now) {
+      progress = now;
+    },
+    onKillFailed(message) {
+      if (failed) return;
+      failed = true;
+      void reportJob(deps.client, input, { report: "cancel-failed", message });
+    },
+  });
+  const timers: NodeJS.Timeout[] = [];
+  const onStopping = (): void => {
+    if (!followed.outlivesWorker) return;
+    // A kill is brought to its end if it can be.
+    if (context.cancellationSignal.aborted)
+      timers.push(setTimeout(() => followed.detach(), deps.shutdownGraceMs));
+    else followed.detach();
+  };
+  const forget = onAbort(deps.stopping, onStopping);
+  try {
+    return await whileBeating(
+      context,
+      () => progress,
+      () => work(followed),
+      input.heartbeatMs,
+    );
+  } finally {
+    forget();
+    for (const timer of timers) clearTimeout(timer);
+  }
+}
+
+/** The outcome, or a failure that makes the server try again. */
+async function endOf(followed: FollowedJob, context: Context): Promise<JobOutcome> {
+  const end = await followed.done;
+  if (end.kind === "ended") return end.outcome;
+  if (end.why === "displaced") throw again("a later attempt follows this job", "JobDisplaced");
+  if (context.cancellationSignal.aborted && context.cancellationDetails?.cancelRequested !== true)
+    await context.cancelled;
+  throw again("the worker stops; the job goes on", "WorkerStops");
+}
+
+function again(message: string, type: string): ApplicationFailure {
+  return ApplicationFailure.create({ message, type, category: ApplicationFailureCategory.BENIGN });
+}
+
+function watchOwner(
+  { client, ownerCheckMs }: JobActivityDeps,
+  { token }: FollowJobInput,
+  onGone: () => void,
+): () => void {
+  let asking = false;
+  const timer = setInterval(() => {
+    if (asking) return;
+    asking = true;
+    void isOwnerGone(client, token)
+      .then((gone) => gone && onGone())
+      .finally(() => {
+        asking = false;
+      });
+  }, ownerCheckMs);
+  return () => clearInterval(timer);
+}
+
+/** Acts at once when it has aborted already; returns how to forget it. */
+function onAbort(signal: AbortSignal, act: () => void | Promise<void>): () => void {
+  const listener = (): void => void act();
+  if (signal.aborted) listener();
+  else signal.addEventListener("abort", listener, { once: true });
+  return () => signal.removeEventListener("abort", listener);
+}

@@ -1,0 +1,125 @@
+import {
+  type Client,
+  isGrpcServiceError,
+  type WorkflowExecutionDescription,
+  WorkflowNotFoundError,
+} from "@temporalio/client";
+import { ApplicationFailure } from "@temporalio/common";
+import type { JobRef } from "../contracts/activities.js";
+import { LonghaulError } from "../contracts/errors.js";
+import type { JobReport } from "../contracts/jobs.js";
+import { jobWorkflowId, signals } from "../contracts/names.js";
+
+/** How long one question may take, ms. */
+const callMs = 10_000;
+/** How long a report is tried again while the server is away, ms; the session looks after its jobs itself as well. */
+const reportPatienceMs = 60_000;
+
+/** What the server says of a workflow, by its latest run. */
+export type Seen =
+  | { readonly state: "open" | "closed"; readonly status: string; readonly firstRunId: string }
+  /** It never was, or is no longer kept. */
+  | { readonly state: "missing" }
+  /** Nobody could say. */
+  | { readonly state: "unknown"; readonly error: unknown };
+
+export async function lookAt(client: Client, workflowId: string): Promise<Seen> {
+  try {
+    const found = await unbound(client, () => client.workflow.getHandle(workflowId).describe());
+    const { status } = found;
+    if (status.name === "UNKNOWN" || status.name === "UNSPECIFIED")
+      return { state: "unknown", error: new Error(`status ${status.name}`) };
+    // A workflow that goes on in another run is described by that one, if not in this instant.
+    const open = ["RUNNING", "PAUSED", "CONTINUED_AS_NEW"].includes(status.name);
+    return {
+      state: open ? "open" : "closed",
+      status: status.name.toLowerCase(),
+      firstRunId: firstRunOf(found),
+    };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return { state: "missing" };
+    return { state: "unknown", error };
+  }
+}
+
+/** The job's workflow is closed for certain: how it ended. Undefined when it is open or nobody could say. */
+export async function endOfHost(
+  client: Client,
+  job: Pick<JobRef, "sessionId" | "jobId" | "nonce">,
+): Promise<string | undefined> {
+  const seen = await lookAt(client, jobWorkflowId(job.sessionId, job.jobId, job.nonce));
+  if (seen.state === "closed") return seen.status;
+  return seen.state === "missing" ? "missing" : undefined;
+}
+
+/**
+ * Is the incarnation of the session that the token names, `<workflow id>:<first execution run id>`, gone for certain
+ * (spec/jobs J3, J22)?
+ */
+export async function isOwnerGone(client: Client, token: string): Promise<boolean> {
+  const at = token.lastIndexOf(":");
+  if (at <= 0 || at === token.length - 1) return false;
+  const seen = await lookAt(client, token.slice(0, at));
+  switch (seen.state) {
+    case "missing":
+    case "closed":
+      return true;
+    case "open":
+      return seen.firstRunId !== "" && seen.firstRunId !== token.slice(at + 1);
+    case "unknown":
+      return false;
+  }
+}
+
+type Report = JobReport extends infer R
+  ? R extends unknown
+    ? Omit<R, "id" | "nonce" | "owner">
+    : never
+  : never;
+
+/** Tells the session by its workflow id, whatever run it is in now (spec/jobs J1). A session that is gone is not told. */
+export async function reportJob(
+  client: Client,
+  { sessionId, jobId: id, nonce, token }: Omit<JobRef, "v">,
+  report: Report,
+  signal?: AbortSignal,
+): Promise<void> {
+  const payload = { id, nonce, ...(token === "" ? {} : { owner: token }), ...report };
+  const until = Date.now() + reportPatienceMs;
+  for (let pause = 200; ; pause = Math.min(pause * 2, 5_000)) {
+    try {
+      await unbound(client, () =>
+        client.workflow.getHandle(sessionId).signal(signals.jobReport, payload),
+      );
+      return;
+    } catch (error) {
+      if (!isGrpcServiceError(rootOf(error)) || error instanceof WorkflowNotFoundError) return;
+      if (Date.now() + pause > until || signal?.aborted === true) return;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+}
+
+/** Only the store being away is worth another attempt. */
+export function failureOf(error: unknown): unknown {
+  if (!(error instanceof LonghaulError)) return error;
+  const nonRetryable = error.code !== "STORE_UNAVAILABLE";
+  return ApplicationFailure.create({ type: error.code, message: error.message, nonRetryable });
+}
+
+/** Asks with a deadline of its own, also when the activity was cancelled: that is when it has something to ask. */
+async function unbound<T>(client: Client, ask: () => Promise<T>): Promise<T> {
+  return await client.withAbortSignal(AbortSignal.timeout(callMs), () =>
+    client.withDeadline(Date.now() + callMs, ask),
+  );
+}
+
+function firstRunOf({ raw }: WorkflowExecutionDescription): string {
+  return raw.workflowExecutionInfo?.firstRunId ?? "";
+}
+
+function rootOf(error: unknown): unknown {
+  let root = error;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  return root;
+}
