@@ -6,6 +6,8 @@ import * as z from "zod";
 import type { SessionLimits } from "./contracts/config.js";
 import { LonghaulError } from "./contracts/errors.js";
 import type { RequestConfig } from "./contracts/header.js";
+import type { JobsConfig } from "./contracts/jobs.js";
+import { jobsConfigSchema } from "./contracts/schemas/config.js";
 import { checkTodoPolicy } from "./domain/todo.js";
 import { makeDirectory } from "./store/make-directory.js";
 
@@ -21,6 +23,8 @@ export interface FileConfig {
   /** Is `web_fetch` offered: to any public host, or to these alone? (docs/tools.md) */
   readonly webFetch?: boolean | readonly string[];
   readonly limits: Partial<SessionLimits>;
+  /** Background jobs (docs/jobs.md). */
+  readonly jobs?: Partial<JobsConfig>;
   /** By the provider's name (docs/models.md). */
   readonly providers?: Readonly<Record<string, ProviderChoices>>;
   /** By `provider/model`. */
@@ -156,6 +160,7 @@ const ConfigFile = z.strictObject({
   ...sessionKeys,
   ...requestKeys,
   limits: z.strictObject(limitKeys).exactOptional(),
+  jobs: jobsConfigSchema.exactOptional(),
   ...providerTables,
 });
 
@@ -187,6 +192,7 @@ function parseConfig(text: string, path: string): FileConfig {
     ...z.object(sessionKeys).parse(checked.data),
     request: z.object(requestKeys).parse(checked.data),
     limits: checked.data.limits ?? {},
+    ...(checked.data.jobs === undefined ? {} : { jobs: checked.data.jobs }),
     ...z.object(providerTables).parse(checked.data),
   };
 }

@@ -103,6 +103,7 @@ export function sessionConfig(
     deny: file.deny ?? [],
     ask: file.ask ?? [],
     limits,
+    ...(file.jobs === undefined ? {} : { jobs: file.jobs }),
   };
 }
 

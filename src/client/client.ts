@@ -4,7 +4,7 @@ import { LonghaulError } from "../contracts/errors.js";
 import { queries, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
-import type { LogPage, SessionView } from "../contracts/session.js";
+import type { LogPage, Projections, SessionView } from "../contracts/session.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { startSession } from "./create-session.js";
@@ -39,6 +39,7 @@ export class LonghaulClient implements AsyncDisposable {
   readonly #timeoutMs: number;
   readonly #wire: TemporalWire;
   readonly #watchers: Watchers;
+  readonly #store: LonghaulClientOptions["store"];
   #attributes: Promise<readonly SearchAttributeName[]> | undefined;
 
   /** Connects and checks the namespace: TEMPORAL_UNREACHABLE within 5 s, NAMESPACE_NOT_FOUND. */
@@ -66,6 +67,7 @@ export class LonghaulClient implements AsyncDisposable {
     this.#namespace = namespace;
     this.#timeoutMs = options.callTimeoutMs ?? 15_000;
     this.#wire = new TemporalWire(client, connection, this.#bounds, this.#timeoutMs);
+    this.#store = options.store;
     this.#watchers = new Watchers((session) => this.#pollSource(session), options.store);
     if (options.attributes !== undefined) this.#attributes = Promise.resolve(options.attributes);
   }
@@ -114,7 +116,8 @@ export class LonghaulClient implements AsyncDisposable {
   }
 
   #sessionClient(id: string): SessionClient {
-    return new SessionClient(id, this.#wire, this.#watchers, () => this.#untilClosed(id));
+    const closed = () => this.#untilClosed(id);
+    return new SessionClient(id, this.#wire, this.#watchers, closed, this.#store);
   }
 
   /** Asked once; after a failure again. */
@@ -199,11 +202,19 @@ export class LonghaulClient implements AsyncDisposable {
 
   #pollSource(session: string): PollSource {
     return {
+      session,
       page: (after, limit, signal) =>
         this.#wire.query<LogPage>(
           session,
           queries.log,
           { after, limit },
+          { signal, timeoutMs: pageTimeoutMs },
+        ),
+      projections: (signal) =>
+        this.#wire.query<Projections>(
+          session,
+          queries.projections,
+          {},
           { signal, timeoutMs: pageTimeoutMs },
         ),
       isOpen: async () => (await this.#wire.status(session))?.open === true,

@@ -38,7 +38,7 @@ export async function registeredAttributes(
       connection.operatorService.listSearchAttributes({ namespace }),
     );
     return attributeNames.filter(
-      (name) => Number(answer.customAttributes[name]) === indexedKeyword,
+      (name) => Number(answer.customAttributes[name]) === indexedTypes[searchAttributes[name]],
     );
   } catch (error) {
     if (isForbidden(error)) return [];
@@ -52,8 +52,8 @@ export async function registeredAttributes(
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
 const attributeNames = Object.keys(searchAttributes) as SearchAttributeName[];
-/** `INDEXED_VALUE_TYPE_KEYWORD` of the API. */
-const indexedKeyword = 2;
+/** `INDEXED_VALUE_TYPE_…` of the API. */
+const indexedTypes = { Keyword: 2, Int: 3 } as const;
 
 function openConnection(options: ConnectionOptions): Connection {
   try {

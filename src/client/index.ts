@@ -25,8 +25,16 @@ export type {
   WatchEvent,
   WatchOptions,
 } from "./types.js";
+export type { JobOutputPiece } from "./job-output.js";
+export type {
+  JobOutputOptions,
+  KillJobOptions,
+  StartJobOptions,
+  WaitJobOptions,
+} from "./session-jobs.js";
 export { defineSessionConfig, type SessionChoices } from "./session-config.js";
 export { LonghaulError, errorCodes, type ErrorCode } from "../contracts/errors.js";
 export { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 export type { LogEntry } from "../contracts/log.js";
-export type { SessionView } from "../contracts/session.js";
+export type { JobsFrame, PublicJob } from "../contracts/jobs.js";
+export type { JobsView, JobView, SessionView } from "../contracts/session.js";

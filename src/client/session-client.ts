@@ -6,7 +6,6 @@ import { parseInput } from "../contracts/schemas/parse.js";
 import {
   closeSchema,
   configureSchema,
-  maxCommandBytes,
   sendSchema,
   todoWriteSchema,
 } from "../contracts/schemas/session.js";
@@ -15,6 +14,10 @@ import type {
   CommandResult,
   ConfigureCommand,
   InterruptResult,
+  JobKillResult,
+  JobsView,
+  JobStartResult,
+  JobView,
   LogPage,
   Projections,
   SendResult,
@@ -24,9 +27,19 @@ import type {
   SurfaceQuery,
   TodoWriteResult,
 } from "../contracts/session.js";
+import type { Store } from "../contracts/store.js";
 import type { TodoItem } from "../contracts/todo.js";
 import { foldOutcome, type Outcome } from "../domain/outcome.js";
 import { deriveMessages } from "../domain/surface.js";
+import type { JobOutputPiece } from "./job-output.js";
+import {
+  SessionJobs,
+  type JobOutputOptions,
+  type KillJobOptions,
+  type StartJobOptions,
+  type WaitJobOptions,
+} from "./session-jobs.js";
+import { checkSize, SessionWriter } from "./session-write.js";
 import type {
   ReadOptions,
   SendOptions,
@@ -48,12 +61,28 @@ export class SessionClient {
   readonly id: string;
   readonly #wire: Wire;
   readonly #watchers: Watchers;
+  readonly #writer: SessionWriter;
+  readonly #jobs: SessionJobs;
   readonly #awaitClosed: () => Promise<void>;
 
-  constructor(id: string, wire: Wire, watchers: Watchers, awaitClosed: () => Promise<void>) {
+  constructor(
+    id: string,
+    wire: Wire,
+    watchers: Watchers,
+    awaitClosed: () => Promise<void>,
+    store?: Pick<Store, "list" | "read">,
+  ) {
     this.id = id;
     this.#wire = wire;
     this.#watchers = watchers;
+    this.#writer = new SessionWriter(id, wire, watchers);
+    this.#jobs = new SessionJobs({
+      session: id,
+      wire,
+      writer: this.#writer,
+      store,
+      log: () => this.log(),
+    });
     this.#awaitClosed = awaitClosed;
   }
 
@@ -69,7 +98,7 @@ export class SessionClient {
       "message",
     );
     checkSize(content, "message");
-    return this.#write<SendResult>(commands.send, id, command);
+    return this.#writer.write<SendResult>(commands.send, id, command);
   }
 
   /** Queues a prompt: it gets a turn of its own. */
@@ -89,14 +118,14 @@ export class SessionClient {
 
   /** Aborts the running turn; what waits in the inbox stays there until the next waking send. */
   interrupt(): Promise<InterruptResult> {
-    return this.#write<InterruptResult>(commands.interrupt, freshId("i", Date.now()), {
+    return this.#writer.write<InterruptResult>(commands.interrupt, freshId("i", Date.now()), {
       reason: "user",
     });
   }
 
   /** Aborts the running turn and empties the inbox. */
   cancel(): Promise<InterruptResult> {
-    return this.#write<InterruptResult>(commands.cancel, freshId("c", Date.now()), {
+    return this.#writer.write<InterruptResult>(commands.cancel, freshId("c", Date.now()), {
       reason: "user",
     });
   }
@@ -105,14 +134,14 @@ export class SessionClient {
   async configure(command: ConfigureCommand): Promise<void> {
     const checked = parseInput(configureSchema, command, "configure");
     checkSize(JSON.stringify(checked), "configuration");
-    await this.#write<CommandResult>(commands.configure, freshId("f", Date.now()), checked);
+    await this.#writer.write<CommandResult>(commands.configure, freshId("f", Date.now()), checked);
   }
 
   /** Closes the session for good and resolves when it is closed; closing a closed one is no error. */
   async close(command: CloseCommand = {}): Promise<void> {
     const checked = parseInput(closeSchema, command, "close");
     try {
-      await this.#write<CommandResult>(commands.close, freshId("x", Date.now()), checked);
+      await this.#writer.write<CommandResult>(commands.close, freshId("x", Date.now()), checked);
     } catch (error) {
       if (!(error instanceof LonghaulError && error.code === "SESSION_CLOSED")) throw error;
     }
@@ -142,7 +171,44 @@ export class SessionClient {
       "INVALID_TODOS",
     );
     checkSize(JSON.stringify(command), "todo list");
-    return this.#write<TodoWriteResult>(commands.todoWrite, opId, command);
+    return this.#writer.write<TodoWriteResult>(commands.todoWrite, opId, command);
+  }
+
+  /** Its background jobs in the order of their start, and the kinds that can be started (docs/jobs.md). */
+  jobs(options: ReadOptions = {}): Promise<JobsView> {
+    return this.#jobs.view(options);
+  }
+
+  /**
+   * Starts a background job and answers its id; that it could not begin shows as its end. INVALID_INPUT, also for a kind
+   * the session does not know; JOB_LIMIT, JOBS_UNAVAILABLE, MESSAGE_TOO_LARGE above 256 KB.
+   */
+  startJob(options: StartJobOptions): Promise<Exclude<JobStartResult, Refusal>> {
+    return this.#jobs.start(options);
+  }
+
+  /** Asks for the end of a job; its processes are gone when it is `killed`. JOB_NOT_FOUND. */
+  killJob(jobId: string, options: KillJobOptions = {}): Promise<Exclude<JobKillResult, Refusal>> {
+    return this.#jobs.kill(jobId, options);
+  }
+
+  /**
+   * Resolves with the job once it has ended, or as it is after `timeoutMs`. Nobody counts as told by it: the session still
+   * gets its notice. Outlasts lost workers. JOB_NOT_FOUND, ABORTED by the signal, SESSION_CLOSED when no end is to come.
+   */
+  waitJob(jobId: string, options: WaitJobOptions = {}): Promise<JobView> {
+    return this.#jobs.wait(jobId, options);
+  }
+
+  /**
+   * What a job has printed, from the store; the model's own reading of it goes on where it was. With `follow` it ends when
+   * the job has ended and all was given. JOB_NOT_FOUND, STORE_UNAVAILABLE, SESSION_CLOSED when no end is to come.
+   */
+  jobOutput(
+    jobId: string,
+    options: JobOutputOptions = {},
+  ): AsyncGenerator<JobOutputPiece, void, undefined> {
+    return this.#jobs.output(jobId, options);
   }
 
   view(options: ReadOptions = {}): Promise<SessionView> {
@@ -227,33 +293,4 @@ export class SessionClient {
     for await (const entry of this.log(options)) entries.push(entry);
     return foldOutcome(entries);
   }
-
-  async #write<T extends { readonly ok: boolean }>(
-    command: string,
-    id: string,
-    payload: unknown,
-  ): Promise<Exclude<T, Refusal>> {
-    const verdict = await this.#wire.update<Exclude<T, Refusal> | Refusal>(
-      this.id,
-      command,
-      id,
-      payload,
-    );
-    this.#watchers.nudge(this.id);
-    if (isRefusal(verdict)) throw new LonghaulError(verdict.code, verdict.message);
-    return verdict;
-  }
-}
-
-function isRefusal(verdict: { readonly ok: boolean }): verdict is Refusal {
-  return !verdict.ok;
-}
-
-function checkSize(text: string, what: string): void {
-  const bytes = Buffer.byteLength(text, "utf8");
-  if (bytes <= maxCommandBytes) return;
-  throw new LonghaulError(
-    "MESSAGE_TOO_LARGE",
-    `${what}: expected at most ${maxCommandBytes} bytes of UTF-8, got ${bytes}; put the content in a file and name it`,
-  );
 }

@@ -1,5 +1,6 @@
 import { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 import { LonghaulError } from "../contracts/errors.js";
+import { loadJobsConfig } from "../domain/job-config.js";
 
 /** What a deployment chooses for a session; the rest has defaults. */
 export interface SessionChoices extends Partial<
@@ -14,10 +15,12 @@ export interface SessionChoices extends Partial<
 
 /**
  * A complete session configuration. World tools are on when a workspace (`cwd`, absolute on the host) is given.
- * Throws INVALID_CONFIG for a model that is not `provider/model`.
+ * Throws INVALID_CONFIG for a model that is not `provider/model`, and for limits of jobs that cannot be.
  */
 export function defineSessionConfig(choices: SessionChoices): SessionConfig {
   const { model, limits, ...rest } = choices;
+  const jobs = loadJobsConfig(choices.jobs);
+  if (!jobs.ok) throw new LonghaulError(jobs.code, jobs.message);
   return {
     worldTools: choices.cwd !== undefined,
     outsideWorkspace: false,

@@ -1,15 +1,18 @@
 import { LonghaulError } from "../contracts/errors.js";
 import type { EntryOf, LogEntry } from "../contracts/log.js";
-import type { LogPage } from "../contracts/session.js";
+import type { LogPage, Projections } from "../contracts/session.js";
+import { JobsFollower } from "./jobs-follower.js";
 import { pause } from "./pause.js";
 import type { StreamedText, StreamFollower } from "./stream-follower.js";
 import type { WatchEvent } from "./types.js";
 import { awayCodes } from "./wait.js";
 import type { WatchCursor } from "./watch-cursor.js";
 
-/** What a poller reads: pages of the log, and whether the session's workflow still runs. */
+/** What a poller reads: pages of the log, the jobs when they have changed, and whether the session's workflow still runs. */
 export interface PollSource {
+  readonly session: string;
   page(after: number, limit: number, signal: AbortSignal): Promise<LogPage>;
+  projections(signal: AbortSignal): Promise<Projections>;
   isOpen(): Promise<boolean>;
 }
 
@@ -39,6 +42,7 @@ const primeEntries = 64;
 export class SessionPoller {
   readonly #source: PollSource;
   readonly #follower: StreamFollower | undefined;
+  readonly #jobs: JobsFollower;
   readonly #feeds = new Set<Feed>();
   readonly #unprimed = new Set<Feed>();
   readonly #down = new Set<Feed>();
@@ -52,6 +56,7 @@ export class SessionPoller {
   constructor(source: PollSource, follower?: StreamFollower) {
     this.#source = source;
     this.#follower = follower;
+    this.#jobs = new JobsFollower(source.session, () => source.projections(this.#stop.signal));
   }
 
   get size(): number {
@@ -117,6 +122,7 @@ export class SessionPoller {
     const after = Math.min(...ready.map((feed) => feed.cursor.position));
     const page = await this.#source.page(after, pageEntries, this.#stop.signal);
     this.#setUp();
+    this.#jobs.note(after, page);
     const failed = await this.#failedAttempt(page);
     for (const feed of ready) {
       for (const entry of page.entries) {
@@ -127,6 +133,8 @@ export class SessionPoller {
     }
     const current = ready.filter((feed) => feed.cursor.position >= page.lastSeq);
     for (const feed of current) feed.push(feed.cursor.state(page.state));
+    const jobs = current.length === 0 ? undefined : await this.#jobs.read();
+    if (jobs !== undefined) for (const feed of current) feed.push(feed.cursor.jobs(jobs));
     await this.#giveStreamed(current);
     if (current.length < ready.length) return true;
     if (endedBefore) {

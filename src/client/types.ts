@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from "@temporalio/client";
 import type { SessionConfig } from "../contracts/config.js";
 import type { ErrorCode } from "../contracts/errors.js";
+import type { JobsFrame } from "../contracts/jobs.js";
 import type { LogEntry } from "../contracts/log.js";
 import type { SearchAttributeName, SessionStateName } from "../contracts/names.js";
 import type { SendMode } from "../contracts/session.js";
@@ -10,7 +11,7 @@ export interface LonghaulClientOptions {
   readonly connection: ConnectionOptions;
   /** Default `default`. */
   readonly namespace?: string;
-  /** Needed by `watch` for streamed text and by readers of spilled output. */
+  /** Needed by `watch` for streamed text, by `jobOutput`, and by readers of spilled output. */
   readonly store?: Pick<Store, "list" | "read">;
   /** Search attributes registered in the namespace; default: asked from the server once. */
   readonly attributes?: readonly SearchAttributeName[];
@@ -78,6 +79,8 @@ export type WatchEvent =
     }
   | { readonly type: "restart"; readonly turn: number; readonly step: number }
   | { readonly type: "state"; readonly state: SessionStateName }
+  /** The whole set of background jobs, when there are any and then at each change; changes between two looks come as one. */
+  | JobsFrame
   /** The connection or worker is away / back; nothing is lost. */
   | { readonly type: "connection"; readonly up: boolean; readonly message: string };
 

@@ -1,3 +1,4 @@
+import type { JobsFrame } from "../contracts/jobs.js";
 import type { LogEntry } from "../contracts/log.js";
 import type { SessionStateName } from "../contracts/names.js";
 import type { StreamedText } from "./stream-follower.js";
@@ -13,6 +14,8 @@ export class WatchCursor {
   #pieces = 0;
   #shown: readonly TextRun[] = [];
   #state: SessionStateName | undefined;
+  /** The set of jobs given last, as JSON. Absence is the empty set (spec/jobs §15). */
+  #jobs = "[]";
 
   /** `after`: the last `seq` that is not to be given. */
   constructor(after: number) {
@@ -71,6 +74,13 @@ export class WatchCursor {
     if (state === this.#state) return [];
     this.#state = state;
     return [{ type: "state", state }];
+  }
+
+  jobs(frame: JobsFrame): readonly WatchEvent[] {
+    const set = JSON.stringify(frame.jobs);
+    if (set === this.#jobs) return [];
+    this.#jobs = set;
+    return [frame];
   }
 
   /**

@@ -7,16 +7,21 @@ import type { WatchEvent, WatchOptions } from "../../src/client/types.js";
 import { Watchers } from "../../src/client/watch.js";
 import type { AssistantBlock } from "../../src/contracts/content.js";
 import { LonghaulError } from "../../src/contracts/errors.js";
+import type { JobsFrame, PublicJob } from "../../src/contracts/jobs.js";
 import type { EventData, EventType, LogEntry } from "../../src/contracts/log.js";
 import type { SessionStateName } from "../../src/contracts/names.js";
-import type { LogPage } from "../../src/contracts/session.js";
+import type { LogPage, Projections } from "../../src/contracts/session.js";
 import type { Store } from "../../src/contracts/store.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { encodeStreamedPart } from "../../src/store/model-stream.js";
 
 /** A session whose log, state and reachability the test decides. */
 class FakeSession implements PollSource {
+  readonly session = "s";
   readonly entries: LogEntry[] = [];
+  jobs: readonly PublicJob[] | undefined;
+  /** How often the set of jobs was asked for. */
+  asked = 0;
   state: SessionStateName = "running";
   open = true;
   away: Error | undefined;
@@ -35,6 +40,16 @@ class FakeSession implements PollSource {
       lastSeq: this.entries.length - 1,
       state: this.state,
     };
+  }
+
+  projections(): Promise<Projections> {
+    this.asked++;
+    if (this.away !== undefined) return Promise.reject(this.away);
+    const { jobs } = this;
+    return Promise.resolve({
+      asOfSeq: this.entries.length - 1,
+      values: jobs === undefined ? {} : { jobs },
+    });
   }
 
   isOpen(): Promise<boolean> {
@@ -503,5 +518,122 @@ describe("streamed text", () => {
       "assistant/message",
       "session/close",
     ]);
+  });
+});
+
+describe("the jobs of a watched session", () => {
+  const started = 1_000;
+  const running: PublicJob = {
+    id: "bash-1",
+    kind: "bash",
+    label: "sleep 60",
+    status: "running",
+    startedAt: started,
+  };
+  const frames = (events: readonly WatchEvent[]) =>
+    events.filter((event): event is JobsFrame => event.type === "session/jobs");
+
+  function begin(job: PublicJob): void {
+    session.jobs = [...(session.jobs ?? []), job];
+    const { id, kind, label, startedAt } = job;
+    session.add("job/start", { id, kind, label, startedAt, output: "stream", nonce: "n" });
+  }
+
+  function stop(id: string): void {
+    session.jobs = session.jobs?.map((job) =>
+      job.id === id ? { ...job, status: "stopping" } : job,
+    );
+    session.add("job/stopping", { id });
+  }
+
+  function settle(id: string): void {
+    const end = { status: "killed", detail: "signal: SIGTERM", finishedAt: started + 9 } as const;
+    session.jobs = session.jobs?.map((job) => (job.id === id ? { ...job, ...end } : job));
+    session.add("job/settled", { id, ...end });
+  }
+
+  test("[jobs/91] come whole at each change of a whole life, without reading output, and empty when they are gone", async () => {
+    const reads: string[] = [];
+    watchers = new Watchers(() => session, {
+      list: (_session, prefix) => {
+        reads.push(prefix);
+        return Promise.resolve([]);
+      },
+      read: () => Promise.reject(new Error("nothing is to be read")),
+    });
+    const { events, done } = collect(watchers.watch("s", fast));
+    begin(running);
+    await expect.poll(() => frames(events)).toHaveLength(1);
+    expect(Object.keys(frames(events)[0]?.jobs[0] ?? {}).toSorted()).toEqual([
+      "id",
+      "kind",
+      "label",
+      "startedAt",
+      "status",
+    ]);
+    stop("bash-1");
+    await expect.poll(() => frames(events)).toHaveLength(2);
+    settle("bash-1");
+    await expect.poll(() => frames(events)).toHaveLength(3);
+    session.jobs = [];
+    session.add("job/removed", { ids: ["bash-1"] });
+    session.finish();
+    await done;
+    const killed = { status: "killed", detail: "signal: SIGTERM", finishedAt: started + 9 };
+    expect(frames(events)).toEqual(
+      [[running], [{ ...running, status: "stopping" }], [{ ...running, ...killed }], []].map(
+        (jobs) => ({ type: "session/jobs", sessionId: "s", jobs }),
+      ),
+    );
+    expect(reads).toEqual([]);
+  });
+
+  test("[jobs/92] come first only when there are some, to each watcher for itself, and never where no job ever was", async () => {
+    session.add("turn/start", { turn: 1 });
+    const quiet = collect(watchers.watch("s", fast));
+    await expect.poll(() => seqs(quiet.events)).toEqual([0]);
+    session.add("turn/end", { turn: 1, reason: { kind: "completed" } });
+    await expect.poll(() => seqs(quiet.events)).toEqual([0, 1]);
+    expect({ asked: session.asked, frames: frames(quiet.events) }).toEqual({
+      asked: 0,
+      frames: [],
+    });
+
+    begin(running);
+    await expect.poll(() => frames(quiet.events)).toHaveLength(1);
+    const newcomer = collect(watchers.watch("s", { ...fast, after: 2 }));
+    await expect.poll(() => frames(newcomer.events)).toHaveLength(1);
+    expect(frames(newcomer.events)).toEqual(frames(quiet.events));
+    expect(session.asked).toBe(1);
+
+    const other = new FakeSession();
+    other.add("turn/start", { turn: 1 });
+    const elsewhere = new Watchers(() => other);
+    const without = collect(elsewhere.watch("other", { ...fast, after: 0 }));
+    await expect.poll(() => other.asked).toBe(1);
+    other.finish();
+    await without.done;
+    elsewhere.close();
+    expect(frames(without.events)).toEqual([]);
+  });
+
+  test("are the baseline of a watcher that starts behind their entries, given once", async () => {
+    begin(running);
+    const { events } = collect(watchers.watch("s", { ...fast, after: 0 }));
+    await expect.poll(() => frames(events)).toHaveLength(1);
+    const { pages } = session;
+    await expect.poll(() => session.pages).toBeGreaterThan(pages + 3);
+    expect(frames(events)).toEqual([{ type: "session/jobs", sessionId: "s", jobs: [running] }]);
+    expect(session.asked).toBe(1);
+  });
+
+  test("are asked for again when the session did not answer", async () => {
+    const { events } = collect(watchers.watch("s", fast));
+    await expect.poll(() => session.pages).toBeGreaterThan(1);
+    session.away = new LonghaulError("NO_WORKER", "nobody");
+    begin(running);
+    await expect.poll(() => events.some((event) => event.type === "connection")).toBe(true);
+    session.away = undefined;
+    await expect.poll(() => frames(events), { timeout: 5_000 }).toHaveLength(1);
   });
 });

@@ -49,6 +49,7 @@ export class Situation {
         if (event.state === "closed") this.closed = true;
         return;
       case "restart":
+      case "session/jobs":
         return;
     }
   }

@@ -56,6 +56,8 @@ export class Transcript {
         return event.state === "faulted"
           ? this.#line("red", "the session is faulted: it takes no more turns")
           : undefined;
+      case "session/jobs":
+        return;
       case "connection":
         return this.#line("dim", event.up ? "it goes on" : `waiting: ${oneLine(event.message)}`);
     }

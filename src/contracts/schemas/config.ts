@@ -1,6 +1,8 @@
 import * as z from "zod";
+import { jobsConfigProblem } from "../../domain/job-config.js";
 import type { SessionConfig, SessionLimits } from "../config.js";
 import type { RequestConfig } from "../header.js";
+import type { JobsConfig } from "../jobs.js";
 
 const name = z.string().min(1).max(200);
 
@@ -22,6 +24,16 @@ export const sessionLimitsSchema = z.strictObject({
   modelTimeoutMs: z.int().min(1),
 }) satisfies z.ZodType<SessionLimits>;
 
+/** Strict, each key optional; the rules are the session's own (spec/jobs §13). */
+export const jobsConfigSchema = z
+  .custom<Partial<JobsConfig>>()
+  .superRefine((value: unknown, context) => {
+    const problem = jobsConfigProblem(value);
+    if (problem === undefined) return;
+    const path = problem.key === undefined ? [] : [problem.key];
+    context.addIssue({ code: "custom", path, message: problem.complaint });
+  });
+
 export const sessionConfigSchema = z.strictObject({
   request: requestConfigSchema,
   system: z.string().exactOptional(),
@@ -32,6 +44,7 @@ export const sessionConfigSchema = z.strictObject({
   deny: z.array(z.string()).readonly(),
   ask: z.array(z.string()).readonly(),
   limits: sessionLimitsSchema,
+  jobs: jobsConfigSchema.exactOptional(),
 }) satisfies z.ZodType<SessionConfig>;
 
 /** What `session.configure` may change: any part of the configuration. */
@@ -45,4 +58,5 @@ export const configChangeSchema = z.strictObject({
   deny: sessionConfigSchema.shape.deny.exactOptional(),
   ask: sessionConfigSchema.shape.ask.exactOptional(),
   limits: sessionLimitsSchema.exactOptional(),
+  jobs: jobsConfigSchema.exactOptional(),
 }) satisfies z.ZodType<Partial<SessionConfig>>;

@@ -36,8 +36,13 @@ function at(value: unknown, path: readonly PropertyKey[]): unknown {
 
 function brief(value: unknown): string {
   if (value === undefined) return "nothing";
-  const text =
-    typeof value === "string" ? JSON.stringify(value) : (JSON.stringify(value) ?? typeof value);
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? typeof value;
+  } catch {
+    // A cycle, a bigint, nesting without end: what is wrong with it was said.
+    text = typeof value;
+  }
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 

@@ -1,5 +1,14 @@
 import * as z from "zod";
-import type { CloseCommand, ConfigureCommand, SendCommand, TodoWriteCommand } from "../session.js";
+import { checkLossless } from "../../domain/lossless.js";
+import type { JsonObject } from "../header.js";
+import type {
+  CloseCommand,
+  ConfigureCommand,
+  JobKillCommand,
+  JobStartCommand,
+  SendCommand,
+  TodoWriteCommand,
+} from "../session.js";
 import { todoStatuses } from "../todo.js";
 import { configChangeSchema, sessionConfigSchema } from "./config.js";
 
@@ -45,6 +54,36 @@ export const todoWriteSchema = z.strictObject({
   turn: z.int().min(0),
   todos: z.array(z.strictObject({ content: z.string(), status: z.enum(todoStatuses) })).readonly(),
 }) satisfies z.ZodType<TodoWriteCommand>;
+
+export const jobIdSchema = z.string("expected a job id").min(1, "expected a job id").max(1000);
+
+const jsonObjectSchema = z
+  .custom<JsonObject>(
+    (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    "expected an object",
+  )
+  .superRefine((value, context) => {
+    const flaw = checkLossless(value, { omitUndefined: true });
+    if (flaw === undefined) return;
+    const where = flaw.length > 200 ? `…${flaw.slice(-150)}` : flaw;
+    context.addIssue({ code: "custom", message: `expected JSON, but ${where}` });
+  });
+
+export const jobStartSchema = z.strictObject({
+  opId: callerIdSchema,
+  kind: z.string("expected a kind of job").min(1, "expected a kind of job"),
+  label: z
+    .string("expected one line that is not blank")
+    .regex(/^[^\n\r\u2028\u2029]*$/u, "expected one line that is not blank")
+    .refine((label) => label.trim() !== "", "expected one line that is not blank"),
+  input: jsonObjectSchema,
+}) satisfies z.ZodType<JobStartCommand>;
+
+export const jobKillSchema = z.strictObject({
+  opId: callerIdSchema,
+  jobId: jobIdSchema,
+  reason: z.string().max(1000, "expected at most 1,000 characters").exactOptional(),
+}) satisfies z.ZodType<JobKillCommand>;
 
 export const createSessionSchema = z.strictObject({
   id: sessionIdSchema.exactOptional(),
