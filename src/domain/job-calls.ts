@@ -86,19 +86,24 @@ export function* runJobTool(
     session.aborting,
   );
   if (plan.kind === "done") return plan.result;
+  let spared = false;
   if (plan.kind === "wait") {
     const { id, ms } = plan;
     const cause = yield* counted(session, key, id, { do: "wait", job: id, ms });
     const resumed = resumeWait(session.folds.jobs, id, cause.kind);
     if (!resumed.ok) return failJobOutput(resumed.code, resumed.message);
     session.record(...resumed.entries);
+    spared = cause.kind === "settled";
   }
-  return yield* read(session, key, plan.id);
+  return yield* read(session, key, plan.id, spared);
 }
 
-/** Reads what is new. A job that ends during the read is read again, so that its end and its last output come together. */
-function* read(session: Session, key: string, id: string): Loop<JobToolResult> {
-  for (;;) {
+/**
+ * Reads what is new. A job that ends during the read is read again, so that its end and its last output come together.
+ * `spared`: its end was not announced because this call delivers it, so also a call that fails tells it.
+ */
+function* read(session: Session, key: string, id: string, spared: boolean): Loop<JobToolResult> {
+  for (let delivers = spared; ;) {
     const planned = planAfterWait(session.folds.jobs, id);
     if (planned.kind !== "read") return failJobOutput("JOB_NOT_FOUND", `unknown job ${id}`);
     const { plan } = planned;
@@ -107,6 +112,7 @@ function* read(session: Session, key: string, id: string): Loop<JobToolResult> {
     }
     const cause = yield* counted(session, key, id, { do: "read", job: id, plan });
     const { answer } = cause;
+    delivers ||= cause.kind === "settled";
     if (cause.kind === "settled" && !session.aborting) continue;
     if (answer?.kind === "read") {
       const { reads, locators } = answer;
@@ -118,9 +124,7 @@ function* read(session: Session, key: string, id: string): Loop<JobToolResult> {
       answer?.kind === "failed"
         ? ([answer.code, answer.message] as const)
         : (["ABORTED", "the turn was aborted while the output was read"] as const);
-    // Its notice was spared for this read: it must not end untold.
-    const told = cause.kind === "settled" ? `; ${endOf(session, id)}` : "";
-    return failJobOutput(code, `${message}${told}`);
+    return failJobOutput(code, delivers ? `${message}; ${endOf(session, id)}` : message);
   }
 }
 

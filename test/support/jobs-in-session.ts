@@ -1,122 +1,96 @@
-import { defaultJobsConfig, type JobEntry, type JobsConfig } from "../../src/contracts/jobs.js";
-import type { NewEntry } from "../../src/contracts/log.js";
-import type { ToolOutcome } from "../../src/contracts/tools.js";
-import { emptyInbox, foldInbox } from "../../src/domain/inbox.js";
-import {
-  decideOwedWake,
-  foldWakes,
-  freshWakes,
-  isBusy,
-  noticeId,
-  type OwnerView,
-} from "../../src/domain/job-notices.js";
-import { decideSettle, type Settlement } from "../../src/domain/job-settle.js";
-import { decideStart } from "../../src/domain/job-start.js";
-import { failJobOutput, finishJobOutput } from "../../src/domain/job-tools.js";
-import { beginWait, endWait, isCounted, noWaits, resumeWait } from "../../src/domain/job-waits.js";
-import { emptyJobs, foldJobs } from "../../src/domain/jobs.js";
+import type { JobSnapshot } from "../../src/contracts/jobs.js";
+import type { SessionConfig } from "../../src/contracts/config.js";
+import type { JobLane } from "../../src/contracts/jobs.js";
+import type { ToolRow } from "../../src/contracts/tools.js";
+import { noticeId, type OwnerView } from "../../src/domain/job-notices.js";
+import { decideSettle } from "../../src/domain/job-settle.js";
+import { snapshotOf } from "../../src/domain/job-views.js";
+import { isLive, jobOf, type JobRecord } from "../../src/domain/jobs.js";
 import type { Session } from "../../src/domain/session.js";
-import { entriesOf } from "./session-script.js";
+import { payOwedWake, reportJob, startJob } from "../../src/domain/session-jobs.js";
+import { entriesOf, openSession } from "./session-script.js";
 
-const owner = { session: "s1", token: "s1/run" };
+/** A session with world tools whose host runs jobs of the kind `bash`, which stream, and of the kind `sum`, which do not. */
+export function openJobSession(
+  rows: readonly ToolRow[] = [],
+  jobs: SessionConfig["jobs"] = {},
+): Session {
+  const session = openSession({ worldTools: true, cwd: "/w", jobs }, rows);
+  const { epoch, tools } = session.folds.place;
+  session.record({
+    type: "session/tools",
+    data: {
+      epoch,
+      tools,
+      jobKinds: [
+        { kind: "bash", output: "stream" },
+        { kind: "sum", output: "final" },
+        { kind: "tight", output: "stream", outputLimitBytes: 64 },
+      ],
+    },
+  });
+  return session;
+}
 
-/** Background jobs of one session, folded from its log, as the session workflow carries them out. */
+export interface Settled {
+  /** As it was handed to whoever is told. */
+  readonly snapshot: JobSnapshot;
+  /** A counted wait or read delivers it. */
+  readonly collected: boolean;
+  readonly lane: JobLane | undefined;
+}
+
+/** Background jobs of one session, whose workflows and host the test plays. */
 export class JobsInSession {
   readonly session: Session;
-  config: JobsConfig = { ...defaultJobsConfig, maxConsecutiveWakes: 1_000 };
-  live = true;
-  jobs = emptyJobs;
-  wakes = freshWakes;
-  waits = noWaits;
-  readonly settlements: Settlement[] = [];
-  readonly #aborted = new Set<string>();
-  #inbox = emptyInbox;
-  #next = 0;
+  readonly settlements: Settled[] = [];
 
   constructor(session: Session) {
     this.session = session;
   }
 
-  get owner(): OwnerView {
-    const { inbox, turn } = this.session.folds;
-    return {
-      token: owner.token,
-      inbox,
-      wakes: this.wakes,
-      busy: isBusy(turn.open, inbox),
-      live: this.live,
-      closing: false,
-    };
+  get live(): readonly JobRecord[] {
+    return this.session.folds.jobs.jobs.filter(isLive);
   }
 
-  record(...entries: readonly (JobEntry | NewEntry)[]): void {
-    this.session.record(...(entries as readonly NewEntry[]));
-    this.fold();
+  start(kind = "bash"): string {
+    const started = startJob(this.session, { kind, label: "x", input: { command: "x" } });
+    if (!started.ok) throw new Error(started.message);
+    this.session.effects.length = 0;
+    return started.id;
   }
 
-  /** Folds what the loop has logged since. */
-  fold(): void {
-    for (const entry of this.session.log.entries.slice(this.#next)) {
-      this.jobs = foldJobs(this.jobs, entry);
-      this.wakes = foldWakes(this.wakes, entry, this.#inbox);
-      this.#inbox = foldInbox(this.#inbox, entry);
-    }
-    this.#next = this.session.log.entries.length;
-  }
-
-  start(): string {
-    this.fold();
-    const decision = decideStart(this.jobs, { kind: "bash", label: "x" }, owner, {
-      config: { maxConcurrentJobsPerOwner: 1_000 },
-      served: true,
-      owners: { [owner.session]: owner.token },
-      now: this.#next,
-      nonce: "n",
-    });
-    if (!decision.ok) throw new Error(decision.message);
-    this.record(...decision.entries);
-    return decision.id;
-  }
-
-  /** Decides by `seen`, the session as it is now unless a test says otherwise. */
-  settle(id: string, seen: OwnerView = this.#folded()): void {
-    this.fold();
-    const settlement = decideSettle(
-      this.jobs,
+  /** The report of a job's workflow. */
+  settle(id: string, outcome: object = { status: "completed" }): void {
+    const { session } = this;
+    const job = jobOf(session.folds.jobs, id) as JobRecord;
+    const before = session.waits.live.filter((one) => one.job === id).length;
+    reportJob(session, {
       id,
-      { status: "completed" },
-      { now: this.#next, waits: this.waits, owner: seen, config: this.config },
-    );
+      nonce: job.nonce,
+      owner: session.names.token,
+      report: "settled",
+      outcome,
+    });
+    this.#keep(id, before > 0);
+  }
+
+  /** A settlement whose lane is decided by what the session was before. */
+  settleSeen(id: string, owner: OwnerView): void {
+    const { session } = this;
+    const { now, waits, jobsConfig: config } = session;
+    const outcome = { status: "completed" } as const;
+    const settlement = decideSettle(session.folds.jobs, id, outcome, { now, waits, owner, config });
     if (!settlement.ok) throw new Error(settlement.message);
-    this.settlements.push(settlement);
-    this.waits = settlement.waits;
-    this.record(...settlement.entries);
+    session.record(...settlement.entries);
+    this.#keep(id, false);
   }
 
-  payOwed(): void {
-    this.fold();
-    this.record(...decideOwedWake(this.owner, this.config));
-  }
-
-  beginWait(wait: string, job: string): void {
-    this.waits = beginWait(this.waits, wait, job);
-  }
-
-  abortWait(wait: string): void {
-    if (!isCounted(this.waits, wait)) return;
-    this.waits = endWait(this.waits, wait);
-    this.#aborted.add(wait);
-  }
-
-  /** `job_output` of a waiting call, once its waiter runs again. */
-  collect(wait: string, job: string): ToolOutcome {
-    this.fold();
-    this.waits = endWait(this.waits, wait);
-    const resumed = resumeWait(this.jobs, job, this.#aborted.has(wait) ? "abort" : "timeout");
-    if (!resumed.ok) return failJobOutput(resumed.code, resumed.message).outcome;
-    const result = finishJobOutput(this.jobs, job, { text: "" });
-    this.record(...result.entries);
-    return result.outcome;
+  /** Its host answers, or does not. */
+  setLive(live: boolean): void {
+    if (this.session.folds.place.live === live) return;
+    this.session.record({ type: "session/live", data: { live, why: "the test says so" } });
+    if (live) payOwedWake(this.session);
   }
 
   /** How often the model is shown the notice of a job, and how often it still waits in the inbox. */
@@ -130,8 +104,9 @@ export class JobsInSession {
     };
   }
 
-  #folded(): OwnerView {
-    this.fold();
-    return this.owner;
+  #keep(id: string, collected: boolean): void {
+    const entry = entriesOf(this.session, "job/settled").find(({ data }) => data.id === id);
+    const job = jobOf(this.session.folds.jobs, id) as JobRecord;
+    this.settlements.push({ snapshot: snapshotOf(job), collected, lane: entry?.data.lane });
   }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { cancelAll, interrupt } from "../../src/domain/commands.js";
-import type { Effect } from "../../src/domain/effects.js";
+import type { ModelOutcome } from "../../src/contracts/model.js";
 import type { OwnerView } from "../../src/domain/job-notices.js";
 import { builtinPolicy } from "../../src/domain/policy.js";
-import { JobsInSession } from "../support/jobs-in-session.js";
+import { JobsInSession, openJobSession } from "../support/jobs-in-session.js";
 import { PureRun, type Script } from "../support/pure-driver.js";
 import {
   calls,
@@ -19,57 +19,70 @@ import {
   text,
 } from "../support/session-script.js";
 
-/** A turn of some shape. Each run makes it anew. */
+/** A turn of some shape: what the model answers, then `ok`. */
 interface Shape {
   readonly name: string;
-  readonly script: () => Script;
+  readonly replies: readonly (ModelOutcome | ((jobs: JobsInSession) => ModelOutcome))[];
   readonly prompts?: number;
 }
 
-const rows = [row("t"), row("p", { parallel: true }), row("job_output")];
+const rows = [row("t"), row("p", { parallel: true })];
+
+/** A `job_output` of the job that is live by then, or of one that is started for it. */
+function reading(args: object, ...others: string[]): (jobs: JobsInSession) => ModelOutcome {
+  return (jobs) => {
+    const id = jobs.live.at(-1)?.id ?? jobs.start();
+    return calls(
+      { name: "job_output", arguments: JSON.stringify({ job_id: id, ...args }) },
+      ...others,
+    );
+  };
+}
 
 const shapes: readonly Shape[] = [
-  { name: "one reply", script: () => ({}) },
-  { name: "a tool call", script: () => ({ model: saying(calls("t")) }) },
-  { name: "parallel calls", script: () => ({ model: saying(calls("p", "p", "t")) }) },
-  { name: "a retry", script: () => ({ model: saying(failure("SERVER"), text("after all")) }) },
-  { name: "a failure", script: () => ({ model: saying(failure("AUTH")) }) },
-  { name: "two prompts", script: () => ({ model: saying(calls("t"), text("one")) }), prompts: 2 },
-  { name: "a cut reply", script: () => ({ model: saying(text("half", "max-tokens")) }) },
-  { name: "a waiting job_output", script: () => ({ model: saying(calls("job_output", "t")) }) },
+  { name: "one reply", replies: [] },
+  { name: "a tool call", replies: [calls("t")] },
+  { name: "parallel calls", replies: [calls("p", "p", "t")] },
+  { name: "a retry", replies: [failure("SERVER"), text("after all")] },
+  { name: "a failure", replies: [failure("AUTH")] },
+  { name: "two prompts", replies: [calls("t"), text("one")], prompts: 2 },
+  { name: "a cut reply", replies: [text("half", "max-tokens")] },
+  { name: "a waiting job_output", replies: [reading({ wait: true }, "t")] },
+  { name: "a reading job_output", replies: [reading({}, "t")] },
 ];
 
 type At = (point: number, world: World) => void;
 
 /** One session that runs a shape with jobs beside it; `at` is called at every point where something can come in. */
 class World {
-  readonly session = openSession({}, rows);
+  readonly session = openJobSession(rows, {
+    maxConcurrentJobsPerOwner: 1_000,
+    maxConsecutiveWakes: 1_000,
+  });
   readonly jobs = new JobsInSession(this.session);
   points = 0;
   /** Nothing comes in any more. */
   over = false;
   readonly #at: At;
-  readonly #waited = new Map<string, string>();
   readonly #script: Script;
 
   constructor(shape: Shape, at: At) {
     this.#at = at;
     this.jobs.start();
-    const script = shape.script();
-    const inner = script.model;
+    const replies = [...shape.replies];
     this.#script = {
-      ...script,
-      model: (call) =>
-        call.cancelled ? { kind: "cancelled", content: [] } : (inner?.(call) ?? text("ok")),
-      tools: {
-        t: () => output("done"),
-        p: () => output("done"),
-        job_output: ({ key }) => this.jobs.collect(key, this.#waited.get(key) ?? ""),
+      model: (call) => {
+        if (call.cancelled) return { kind: "cancelled", content: [] };
+        const reply = replies.shift() ?? text("ok");
+        return typeof reply === "function" ? reply(this.jobs) : reply;
       },
-      at: (effect) => {
-        this.#wait(effect);
-        this.#point();
+      tools: { t: () => output("done"), p: () => output("done") },
+      jobs: ({ work, cancelled }) => {
+        if (cancelled) return { kind: "failed", code: "ABORTED", message: "aborted" };
+        if (work.do !== "read") return { kind: "done" };
+        return { kind: "read", reads: [{ stream: "stdout", text: "x", to: 1 }], locators: [] };
       },
+      at: () => this.#point(),
       // Hooks of policies are no points of a real session, but the core holds there too.
       policy: {
         ...builtinPolicy,
@@ -96,22 +109,10 @@ class World {
     driven.untilIdle();
     this.#point();
     driven.untilIdle();
-    this.jobs.fold();
   }
 
   #point(): void {
     if (!this.over) this.#at(this.points++, this);
-  }
-
-  /** A `job_output` that waits for the live job that was started last. */
-  #wait(effect: Effect): void {
-    if (effect.kind === "cancel") this.jobs.abortWait(effect.key);
-    if (effect.kind !== "start" || effect.op.kind !== "tool") return;
-    if (effect.op.row.name !== "job_output") return;
-    const live = this.jobs.jobs.jobs.findLast((job) => job.finishedAt === undefined);
-    const job = live?.id ?? this.jobs.start();
-    this.#waited.set(effect.op.key, job);
-    this.jobs.beginWait(effect.op.key, job);
   }
 }
 
@@ -129,15 +130,14 @@ function problemsOf(world: World): readonly string[] {
   const problems: string[] = [];
   const parked = endsOf(session).some((end) => !normal.has(end.kind));
   if (session.shouldRun()) problems.push("not idle");
-  for (const { snapshot, released } of jobs.settlements) {
+  for (const { snapshot, collected } of jobs.settlements) {
     const { shown, pending } = jobs.told(snapshot.id);
     const total = shown + pending;
     if (total !== (snapshot.reported ? 0 : 1)) problems.push(`${snapshot.id}: told ${total} times`);
     if (pending > 0 && !parked) problems.push(`${snapshot.id}: waits in an idle session`);
-    if (released.length > 0) {
-      const collected = resultTexts(session).filter((one) => one.includes("[status: completed]"));
-      if (collected.length !== 1)
-        problems.push(`${snapshot.id}: collected ${collected.length} times`);
+    if (collected) {
+      const told = resultTexts(session).filter((one) => one.includes("[status: completed"));
+      if (told.length !== 1) problems.push(`${snapshot.id}: collected ${told.length} times`);
     }
   }
   return problems;
@@ -166,7 +166,7 @@ function settleFirst(world: World): void {
 
 /** Settles a live job, if there is one; `dice` in 0..1 says which. */
 function settleOne({ jobs }: World, dice: number): void {
-  const live = jobs.jobs.jobs.filter((job) => job.finishedAt === undefined);
+  const { live } = jobs;
   const one = live[Math.floor(dice * live.length)];
   if (one !== undefined) jobs.settle(one.id);
 }
@@ -196,7 +196,7 @@ describe.each(shapes)("settlements at every point of a turn with $name", (shape)
         world.run();
         expect([first, second, problemsOf(world)]).toEqual([first, second, []]);
         expect(world.jobs.settlements).toHaveLength(2);
-        for (const { notice } of world.jobs.settlements) lanes.add(notice?.lane ?? "collected");
+        for (const { lane } of world.jobs.settlements) lanes.add(lane ?? "collected");
         expect([first, second, problemsAtTheEnd(world)]).toEqual([first, second, []]);
       }
     }
@@ -235,19 +235,18 @@ it(
         else if (dice < 0.35) here.jobs.start();
         else if (dice < 0.37) interrupt(here.session, {});
         else if (dice < 0.39) send(here.session, "steer", `steer ${here.points}`);
-        else if (dice < 0.45) here.jobs.live = !here.jobs.live;
-        if (here.jobs.live) here.jobs.payOwed();
+        else if (dice < 0.45) here.jobs.setLive(!here.session.folds.place.live);
       });
       world.run();
       world.over = true;
-      world.jobs.live = true;
-      world.jobs.payOwed();
+      world.jobs.setLive(true);
       world.run();
       const found = problemsOf(world).concat(problemsAtTheEnd(world));
       expect(found, `set JOBS_SEED=${seed + run} to begin with this run`).toEqual([]);
-      expect(JSON.parse(JSON.stringify(world.jobs.jobs))).toEqual(world.jobs.jobs);
-      for (const { notice } of world.jobs.settlements) {
-        const lane = notice?.lane ?? "collected";
+      expect(JSON.parse(JSON.stringify(world.session.folds.jobs))).toEqual(
+        world.session.folds.jobs,
+      );
+      for (const { lane = "collected" } of world.jobs.settlements) {
         lanes.set(lane, (lanes.get(lane) ?? 0) + 1);
       }
     }
@@ -262,13 +261,10 @@ it("a lane decided one moment before its message is queued would lose completion
   for (let at = 0; at + 1 < points; at++) {
     let seen: OwnerView | undefined;
     const world = new World(shape, (point, here) => {
-      if (point === at) {
-        here.jobs.fold();
-        seen = here.jobs.owner;
-      }
+      if (point === at) seen = here.session.owner;
       if (point === at + 1 && seen !== undefined) {
-        const { inbox } = here.jobs.owner;
-        here.jobs.settle("bash-1", { ...seen, inbox });
+        const { inbox } = here.session.owner;
+        here.jobs.settleSeen("bash-1", { ...seen, inbox });
       }
     });
     world.run();
@@ -287,7 +283,7 @@ describe("several completions", () => {
       for (let job = 0; job < 5; job++) settleFirst(here);
     });
     world.run();
-    expect(world.jobs.settlements.map(({ notice }) => notice?.lane)).toEqual(
+    expect(world.jobs.settlements.map(({ lane }) => lane)).toEqual(
       Array.from({ length: 5 }, () => "inject"),
     );
     expect(entriesOf(world.session, "turn/start")).toHaveLength(1);
@@ -301,12 +297,8 @@ describe("several completions", () => {
     world.run();
     for (let job = 0; job < 3; job++) settleFirst(world);
     world.run();
-    expect(world.jobs.settlements.map(({ notice }) => notice?.lane)).toEqual([
-      "wake",
-      "inject",
-      "inject",
-    ]);
-    expect(world.jobs.wakes.spent).toBe(1);
+    expect(world.jobs.settlements.map(({ lane }) => lane)).toEqual(["wake", "inject", "inject"]);
+    expect(world.session.folds.wakes.spent).toBe(1);
     expect(entriesOf(world.session, "turn/start")).toHaveLength(2);
     const shown = entriesOf(world.session, "user/message").slice(1);
     expect(shown.map(({ data }) => data.message.id)).toEqual([
@@ -327,7 +319,7 @@ describe("several completions", () => {
       });
       world.run();
       if (world.jobs.settlements.length === 0) continue;
-      expect(world.jobs.settlements[0]?.notice?.lane).toBe("inject");
+      expect(world.jobs.settlements[0]?.lane).toBe("inject");
       expect(endsOf(world.session)).toEqual([{ kind: "aborted", reason: "user" }]);
       expect(world.session.folds.inbox.nextStep).toHaveLength(1);
     }
