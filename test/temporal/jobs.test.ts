@@ -1,0 +1,192 @@
+import { describe, expect } from "vitest";
+import type { LogEntry } from "../../src/contracts/log.js";
+import type { SessionClient } from "../../src/client/session-client.js";
+import { eventsOf } from "../support/history.js";
+import { test, type Lab } from "../support/temporal.js";
+import { eventually } from "../support/until.js";
+
+/** A call of bash in the background. */
+export function background(command: string) {
+  return { tool: "bash", args: { command, description: "go", run_in_background: true } };
+}
+
+const output = (job: string, more: object = {}) => ({
+  tool: "job_output",
+  args: { job_id: job, ...more },
+});
+
+describe.concurrent("a background job of a session", () => {
+  test("[jobs/85] [jobs/87] runs on after its turn, and its end opens a turn in which the model reads its output", async ({
+    lab,
+  }) => {
+    const session = await lab.session({
+      turns: [
+        {
+          steps: [
+            { calls: [background("echo bg-ok; sleep 1; echo more >&2")] },
+            { text: "started" },
+          ],
+        },
+        { steps: [{ calls: [output("bash-1")] }, { text: "read it" }] },
+      ],
+    });
+    const log = await untilTurns(lab, session, 2);
+    expect(resultTexts(log)).toEqual([
+      "started background job bash-1",
+      "bg-ok\n[stderr]\nmore\n[status: completed, exit code: 0]",
+    ]);
+    expect(noticesOf(log)).toEqual([
+      "background job bash-1 (bash: echo bg-ok; sleep 1; echo more >&2) finished [status: completed, exit code: 0]. Read its output with job_output.",
+    ]);
+    const history = await lab.history(session.id);
+    const jobEvents = eventsOf(history, "startChildWorkflowExecutionInitiatedEventAttributes");
+    expect(jobEvents).toHaveLength(1);
+    expect((await session.jobs()).jobs).toMatchObject([
+      { id: "bash-1", status: "completed", reported: true },
+    ]);
+    await lab.witness(session);
+  });
+
+  test("[jobs/85] ends by a signal, by job_kill, and both are killed by SIGTERM", async ({
+    lab,
+  }) => {
+    const session = await lab.session({
+      turns: [
+        {
+          steps: [
+            { calls: [background("kill -TERM $$")] },
+            { calls: [output("bash-1", { wait: true })] },
+            { calls: [background("sleep 60")] },
+            { calls: [{ tool: "job_kill", args: { job_id: "bash-2", reason: "enough" } }] },
+            { calls: [output("bash-2", { wait: true })] },
+            { calls: [{ tool: "job_list", args: {} }] },
+            { text: "done" },
+          ],
+        },
+      ],
+    });
+    const log = await lab.play(session);
+    expect(resultTexts(log)).toEqual([
+      "started background job bash-1",
+      "(no new output)\n[status: killed, signal: SIGTERM]",
+      "started background job bash-2",
+      "requested cancellation of job bash-2",
+      "(no new output)\n[status: killed, signal: SIGTERM]",
+      "bash-1 [bash] killed — kill -TERM $$\nbash-2 [bash] killed — sleep 60",
+    ]);
+    expect(noticesOf(log)).toEqual([]);
+    expect(entriesOf(log, "job/stopping").map(({ data }) => data)).toMatchObject([
+      { id: "bash-2", reason: "enough" },
+    ]);
+  });
+
+  test("costs at most 16 events of the session's history, and a kill 9 more", async ({ lab }) => {
+    const todo = { tool: "todo_write", args: { todos: [] } };
+    const turn = { steps: [{ calls: [todo] }, { text: "done" }] };
+    const collect = { steps: [{ calls: [output("bash-1")] }, { text: "done" }] };
+    const kill = { tool: "job_kill", args: { job_id: "bash-1" } };
+    const plain = await lab.session({ turns: [turn, turn] }, { attributes: [] });
+    await lab.play(plain);
+    await lab.play(plain);
+    const told = await lab.session(
+      {
+        turns: [
+          { steps: [{ calls: [background("sleep 0.5; echo x")] }, { text: "done" }] },
+          collect,
+        ],
+      },
+      { attributes: [] },
+    );
+    await untilTurns(lab, told, 2);
+    const killed = await lab.session(
+      {
+        turns: [
+          { steps: [{ calls: [background("sleep 60")] }, { text: "done" }] },
+          { steps: [{ calls: [kill] }, { text: "done" }] },
+        ],
+      },
+      { attributes: [] },
+    );
+    await lab.play(killed);
+    await lab.play(killed);
+    await killed.waitJob("bash-1");
+    for (const { id } of [told, killed]) {
+      await eventually(async () => {
+        const history = await lab.history(id);
+        expect(eventsOf(history, "childWorkflowExecutionCompletedEventAttributes")).toHaveLength(1);
+        expect(history.events?.at(-1)?.workflowTaskCompletedEventAttributes).toBeTruthy();
+      });
+    }
+    // The second prompt is an update: two events and a workflow task.
+    const two = await countEvents(lab, plain.id);
+    const jobEvents = (await countEvents(lab, told.id)) - (two - 5);
+    console.error("EV", jobEvents, (await countEvents(lab, killed.id)) - two);
+    expect(jobEvents).toBeLessThanOrEqual(16);
+    expect((await countEvents(lab, killed.id)) - two - jobEvents).toBeLessThanOrEqual(9);
+  });
+
+  test("is killed within seconds by whoever may, and killed twice is killed once", async ({
+    lab,
+  }) => {
+    const session = await lab.session({
+      turns: [{ steps: [{ calls: [background("trap '' TERM; sleep 300")] }, { text: "started" }] }],
+    });
+    await lab.play(session);
+    await eventually(async () => expect((await session.jobs()).jobs[0]?.status).toBe("running"));
+    await session.killJob("bash-1", { reason: "by hand" });
+    await session.killJob("bash-1");
+    const ended = await session.waitJob("bash-1");
+    expect(ended).toMatchObject({ status: "killed" });
+    expect(await session.killJob("bash-1")).toMatchObject({ result: "already-finished" });
+  });
+
+  test("is ended with its session, which waits for it", async ({ lab }) => {
+    const session = await lab.session({
+      turns: [
+        { steps: [{ calls: [background("sleep 300"), background("sleep 301")] }, { text: "ok" }] },
+      ],
+    });
+    await lab.play(session);
+    await session.close();
+    const log = await lab.entries(session);
+    expect(entriesOf(log, "job/settled").map(({ data }) => data)).toMatchObject([
+      { status: "killed", detail: "signal: SIGTERM" },
+      { status: "killed", detail: "signal: SIGTERM" },
+    ]);
+    expect(entriesOf(log, "job/removed")).toHaveLength(1);
+    expect(noticesOf(log)).toEqual([]);
+  });
+});
+
+async function untilTurns(lab: Lab, session: SessionClient, turns: number): Promise<LogEntry[]> {
+  await session.followup("go");
+  await eventually(async () => {
+    expect((await session.view()).turn).toMatchObject({ number: turns, open: false });
+  }, 60_000);
+  return lab.entries(session);
+}
+
+async function countEvents(lab: Lab, id: string): Promise<number> {
+  return ((await lab.history(id)).events ?? []).length;
+}
+
+function entriesOf<T extends LogEntry["type"]>(
+  log: readonly LogEntry[],
+  type: T,
+): readonly Extract<LogEntry, { type: T }>[] {
+  return log.filter((entry): entry is Extract<LogEntry, { type: T }> => entry.type === type);
+}
+
+function resultTexts(log: readonly LogEntry[]): readonly string[] {
+  return entriesOf(log, "tool/result").map(({ data }) => {
+    const [block] = data.message.content;
+    return block?.type === "tool-result" ? (block.content[0]?.text ?? "") : "";
+  });
+}
+
+function noticesOf(log: readonly LogEntry[]): readonly string[] {
+  return entriesOf(log, "user/message").flatMap(({ data: { message } }) => {
+    const [block] = message.content;
+    return message.id.startsWith("job/") && block?.type === "text" ? [block.text] : [];
+  });
+}
