@@ -120,7 +120,6 @@ describe.concurrent("a background job of a session", () => {
     // The second prompt is an update: two events and a workflow task.
     const two = await countEvents(lab, plain.id);
     const jobEvents = (await countEvents(lab, told.id)) - (two - 5);
-    console.error("EV", jobEvents, (await countEvents(lab, killed.id)) - two);
     expect(jobEvents).toBeLessThanOrEqual(16);
     expect((await countEvents(lab, killed.id)) - two - jobEvents).toBeLessThanOrEqual(9);
   });
