@@ -98,6 +98,6 @@ export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    return String(value);
+    return typeof value === "bigint" ? `${value}` : "an object";
   }
 }
