@@ -180,7 +180,7 @@ describe.concurrent("a background job of a session", () => {
     lab,
   }) => {
     const place = await lab.place();
-    const outside = {
+    const nowhere = {
       ...background("touch ran"),
       args: { ...background("touch ran").args, workdir: "/nowhere" },
     };
