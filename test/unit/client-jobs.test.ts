@@ -301,6 +301,15 @@ describe("the output of a job", () => {
     expect(wire.writes).toEqual([]);
   });
 
+  test("has the streams that the kind of job names", async () => {
+    wire.jobs = [{ ...ended, id: "sweep-1" }];
+    await store.append("s", jobStreamId("sweep-1", "progress", 0), 0, text("half"));
+    await store.append("s", jobStreamId("sweep-1", "output", 0), 0, text("found"));
+    expect(texts(await all(session.jobOutput("sweep-1", { follow: true })))).toBe(
+      "output:found|progress:half",
+    );
+  });
+
   test("jumps over what was dropped", async () => {
     wire.jobs = [ended];
     await put(1, 0, 0, text("head"));
@@ -362,7 +371,11 @@ describe("the output of a job", () => {
           let length = 0;
           const growing: Pick<Store, "list" | "read"> = {
             list: (_session, prefix) =>
-              Promise.resolve(prefix === "job/j-1/1" ? [{ stream: prefix, bytes: length }] : []),
+              Promise.resolve(
+                "job/j-1/1".startsWith(prefix) && length > 0
+                  ? [{ stream: "job/j-1/1", bytes: length }]
+                  : [],
+              ),
             read: (_session, _stream, offset, limit) =>
               Promise.resolve(whole.subarray(offset, Math.min(length, offset + limit))),
           };
