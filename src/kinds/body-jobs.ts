@@ -135,9 +135,10 @@ class BodyFollower implements FollowedJob {
     for (;;) {
       if (this.#detached) return undefined;
       const job = await readBodyJob(this.#directory);
-      if (job !== undefined && !bodyHas(this.#directory, "sealed")) return job;
+      if (bodyHas(this.#directory, "sealed")) return undefined;
+      if (job !== undefined) return job;
       const missing = (await stat(this.#directory).catch(() => undefined)) === undefined;
-      if (missing || this.#killing !== undefined || job !== undefined || Date.now() > until) {
+      if (missing || this.#killing !== undefined || Date.now() > until) {
         await sealBody(this.#directory);
         return undefined;
       }
@@ -155,9 +156,9 @@ class BodyFollower implements FollowedJob {
       if (body !== undefined) {
         if (this.#killing !== undefined) body.kill(this.#killing.reason);
         if (this.#shuttingDown) body.shutDown();
-        this.#job.onProgress?.(body.progress);
-        // Its end is read above; one that could not be recorded is told here.
+        // Rejects when the end could not be recorded.
         const ended = await Promise.race([body.done, this.#pause(checkEveryMs)]);
+        this.#job.onProgress?.(body.progress);
         if (ended !== undefined) return { kind: "ended", outcome: ended };
         continue;
       }

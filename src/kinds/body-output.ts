@@ -33,22 +33,14 @@ export class BodyOutput {
   readonly #session: string;
   readonly #jobId: string;
   readonly #limit: number;
-  readonly #onProgress: (progress: JobProgressDetails) => void;
   readonly #streams = new Map<string, BodyStream>();
   #recent: Buffer = Buffer.alloc(0);
 
-  constructor(
-    store: Store,
-    session: string,
-    jobId: string,
-    limit: number,
-    onProgress: (progress: JobProgressDetails) => void,
-  ) {
+  constructor(store: Store, session: string, jobId: string, limit: number) {
     this.#store = store;
     this.#session = session;
     this.#jobId = jobId;
     this.#limit = limit;
-    this.#onProgress = onProgress;
   }
 
   /** Finds out what is there; makes the stream `output`, so that readers find it empty and not missing. */
@@ -81,7 +73,6 @@ export class BodyOutput {
     this.#recent = Buffer.concat([this.#recent, bytes.subarray(-recentBytes)]).subarray(
       -recentBytes,
     );
-    this.#onProgress(this.progress());
   }
 
   written(name: string = outputStream): number {
@@ -130,8 +121,9 @@ class BodyStream {
   #queued = 0;
   /** Offset of the first byte of the queue. */
   #at: number;
-  /** The end of what the store does not take. */
-  #tail: Buffer = Buffer.alloc(0);
+  /** The end of what the store does not take, at least the readable bytes of it. */
+  #tail: Buffer[] = [];
+  #tailBytes = 0;
   total: number;
   #pumping: Promise<void> | undefined;
   /** The store refuses its bytes for good; what it has stays. */
@@ -167,16 +159,23 @@ class BodyStream {
       this.#pumping ??= this.#pump();
     }
     const rest = bytes.subarray(kept.length);
-    if (rest.length > 0) this.#tail = Buffer.concat([this.#tail, rest]).subarray(-readableBytes);
+    if (rest.length === 0) return;
+    this.#tail.push(rest);
+    this.#tailBytes += rest.length;
+    for (let first = this.#tail[0]; first !== undefined; first = this.#tail[0]) {
+      if (this.#tailBytes - first.length < readableBytes) break;
+      this.#tail.shift();
+      this.#tailBytes -= first.length;
+    }
   }
 
   async finish(): Promise<void> {
     await this.#pumping;
-    if (this.#tail.length > 0 && !this.#broken) {
-      this.#at = this.total - this.#tail.length;
-      this.#queue = [this.#tail];
-      this.#queued = this.#tail.length;
-      this.#tail = Buffer.alloc(0);
+    if (this.#tailBytes > 0 && !this.#broken) {
+      const tail = Buffer.concat(this.#tail).subarray(-readableBytes);
+      this.#at = this.total - tail.length;
+      this.#queue = [tail];
+      this.#queued = tail.length;
       await this.#pump();
     }
     const part = this.#part;

@@ -33,7 +33,6 @@ export class RunningBody {
   readonly #overdue = new AbortController();
   #asked: "kill" | "shutdown" | undefined;
   #closed = false;
-  progress: JobProgressDetails = { lastLine: "" };
   /** Rejects when its end could not be recorded. */
   readonly done: Promise<JobOutcome>;
 
@@ -41,11 +40,13 @@ export class RunningBody {
     this.#options = options;
     const { store, job, outputBytes, definition } = options;
     this.#streams = definition.jobKind.output === "stream";
-    this.#output = new BodyOutput(store, job.sessionId, job.jobId, outputBytes, (progress) => {
-      this.progress = progress;
-    });
+    this.#output = new BodyOutput(store, job.sessionId, job.jobId, outputBytes);
     this.done = this.#live();
     this.done.catch(() => {});
+  }
+
+  get progress(): JobProgressDetails {
+    return this.#output.progress();
   }
 
   kill(reason?: string): void {
