@@ -8,17 +8,20 @@ import type {
   FollowJobInput,
 } from "../contracts/activities.js";
 import type { JobOutcome } from "../contracts/jobs.js";
+import type { Store } from "../contracts/store.js";
 import { jobDetails, ownerDisposed } from "../domain/job-texts.js";
 import type { FollowedJob, JobProgressDetails } from "../kinds/following.js";
 import type { JobHost } from "../kinds/job-host.js";
 import { whileBeating } from "./heartbeat.js";
 import { endOfHost, isOwnerGone, reportJob } from "./job-calls.js";
 import { killReason } from "./kill-reason.js";
+import { ProgressTeller } from "./progress-teller.js";
 
 export interface JobActivityDeps {
   readonly client: Client;
   readonly host: string;
   readonly jobs: JobHost;
+  readonly store: Store;
   /** Aborts when the worker begins to stop. */
   readonly stopping: AbortSignal;
   /** How long activities may go on after that, ms. */
@@ -109,6 +112,7 @@ async function attend(
 ): Promise<JobOutcome> {
   let progress: JobProgressDetails = {};
   let failed = false;
+  const teller = new ProgressTeller(deps, input);
   const { sessionId, jobId, nonce, kind, outputBytes } = input;
   const followed = deps.jobs.follow({
     sessionId,
@@ -119,6 +123,7 @@ async function attend(
     rank,
     onProgress(now) {
       progress = now;
+      teller.note(now);
     },
     onKillFailed(message) {
       if (failed) return;
@@ -144,6 +149,7 @@ async function attend(
     );
   } finally {
     forget();
+    teller.stop();
     for (const timer of timers) clearTimeout(timer);
   }
 }

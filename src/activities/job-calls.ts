@@ -100,18 +100,18 @@ export async function reportJob(
   }
 }
 
+/** Asks with a deadline of its own, also when the activity was cancelled: that is when it has something to ask. */
+export async function unbound<T>(client: Client, ask: () => Promise<T>): Promise<T> {
+  return await client.withAbortSignal(AbortSignal.timeout(callMs), () =>
+    client.withDeadline(Date.now() + callMs, ask),
+  );
+}
+
 /** Only the store being away is worth another attempt. */
 export function failureOf(error: unknown): unknown {
   if (!(error instanceof LonghaulError)) return error;
   const nonRetryable = error.code !== "STORE_UNAVAILABLE";
   return ApplicationFailure.create({ type: error.code, message: error.message, nonRetryable });
-}
-
-/** Asks with a deadline of its own, also when the activity was cancelled: that is when it has something to ask. */
-async function unbound<T>(client: Client, ask: () => Promise<T>): Promise<T> {
-  return await client.withAbortSignal(AbortSignal.timeout(callMs), () =>
-    client.withDeadline(Date.now() + callMs, ask),
-  );
 }
 
 function firstRunOf({ raw }: WorkflowExecutionDescription): string {

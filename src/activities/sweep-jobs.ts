@@ -1,17 +1,13 @@
 import type { Client } from "@temporalio/client";
-import type { Store } from "../contracts/store.js";
 import { jobDetails } from "../domain/job-texts.js";
-import { endOfHost, reportJob } from "./job-calls.js";
-import { readIdentity } from "../process/jobs/job-identity.js";
-import { readRecorded } from "../process/jobs/follow.js";
+import type { EndedJob } from "../kinds/following.js";
+import type { JobHost } from "../kinds/job-host.js";
 import { type JobKey, spoolDirectory } from "../process/jobs/spool.js";
-import { sweepJobs } from "../process/jobs/sweep.js";
+import { endOfHost, reportJob } from "./job-calls.js";
 
 export interface SweepDeps {
   readonly client: Client;
-  readonly home: string;
-  readonly host: string;
-  readonly store: Store;
+  readonly jobs: JobHost;
   /** What kept a job from being looked after; it is tried again. */
   readonly onTrouble: (job: JobKey, error: unknown) => void;
   /** Asks no more once it has aborted. */
@@ -20,12 +16,9 @@ export interface SweepDeps {
 
 /** Ends the jobs of this host that nobody follows and whose workflow is closed, and tells their sessions (spec/jobs J23). */
 export async function sweepHostJobs(deps: SweepDeps): Promise<void> {
-  const { client, home, host, store, onTrouble, signal } = deps;
+  const { client, jobs, onTrouble, signal } = deps;
   const closed = new Map<string, string>();
-  const { ended } = await sweepJobs({
-    home,
-    host,
-    store,
+  const ended = await jobs.sweep({
     onTrouble,
     async isOwnerClosed(job) {
       if (signal.aborted) return "unknown";
@@ -35,18 +28,18 @@ export async function sweepHostJobs(deps: SweepDeps): Promise<void> {
       return "closed";
     },
   });
-  await Promise.all(ended.map((job) => tell(deps, job, closed.get(spoolDirectory(job)) ?? "")));
+  await Promise.all(ended.map((one) => tell(deps, one, closed.get(spoolDirectory(one.job)) ?? "")));
 }
 
-async function tell({ client, signal }: SweepDeps, job: JobKey, status: string): Promise<void> {
-  const directory = spoolDirectory(job);
-  const token = (await readIdentity(directory))?.token;
-  if (token === undefined) return;
-  const recorded = await readRecorded(directory);
-  const outcome = {
-    ...(recorded?.kind === "ended" ? recorded.outcome : {}),
+async function tell(
+  { client, signal }: SweepDeps,
+  { job, token, outcome }: EndedJob,
+  status: string,
+): Promise<void> {
+  const settled = {
+    ...outcome,
     status: "failed" as const,
     detail: jobDetails.hostEnded(status),
   };
-  await reportJob(client, { ...job, token }, { report: "settled", outcome }, signal);
+  await reportJob(client, { ...job, token }, { report: "settled", outcome: settled }, signal);
 }

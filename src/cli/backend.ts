@@ -10,6 +10,13 @@ import type {
   WatchEvent,
   WatchOptions,
 } from "../client/types.js";
+import type { JobOutputPiece } from "../client/job-output.js";
+import type {
+  JobOutputOptions,
+  KillJobOptions,
+  StartJobOptions,
+  WaitJobOptions,
+} from "../client/session-jobs.js";
 import type { Refusal } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import type { Store } from "../contracts/store.js";
@@ -17,6 +24,11 @@ import type { LogEntry } from "../contracts/log.js";
 import type {
   CloseCommand,
   InterruptResult,
+  JobKillResult,
+  JobsView,
+  JobStartResult,
+  JobView,
+  Projections,
   SendResult,
   SessionView,
   TodoWriteResult,
@@ -35,7 +47,13 @@ export interface Session {
   writeTodos(write: {
     readonly todos: readonly TodoItem[];
   }): Promise<Exclude<TodoWriteResult, Refusal>>;
+  jobs(options?: ReadOptions): Promise<JobsView>;
+  startJob(options: StartJobOptions): Promise<Exclude<JobStartResult, Refusal>>;
+  killJob(jobId: string, options?: KillJobOptions): Promise<Exclude<JobKillResult, Refusal>>;
+  waitJob(jobId: string, options?: WaitJobOptions): Promise<JobView>;
+  jobOutput(jobId: string, options?: JobOutputOptions): AsyncIterable<JobOutputPiece>;
   view(options?: ReadOptions): Promise<SessionView>;
+  projections(options?: ReadOptions): Promise<Projections>;
   record(): Promise<SessionRecord>;
   log(options?: ReadOptions & { readonly after?: number }): AsyncIterable<LogEntry>;
   watch(options?: WatchOptions): AsyncIterable<WatchEvent>;

@@ -5,6 +5,8 @@ export interface OptionSpec {
   readonly type: "string" | "boolean";
   /** Placeholder of a string's value in the help. */
   readonly value?: string;
+  /** One letter that stands for it, e.g. `f` for `-f`. */
+  readonly short?: string;
   readonly help: string;
 }
 

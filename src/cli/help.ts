@@ -2,10 +2,7 @@ import type { Command } from "./command.js";
 
 /** `longhaul --help`. */
 export function overview(commands: readonly Command[]): string {
-  const rows = commands.map((command): [string, string] => [
-    `${command.name} ${command.words}`.trim(),
-    command.summary,
-  ]);
+  const rows = commands.map(rowOf);
   return [
     "Longhaul keeps AI-agent sessions alive on Temporal.",
     "",
@@ -22,24 +19,19 @@ export function overview(commands: readonly Command[]): string {
 
 /** `longhaul server --help`: the commands that share a first word. */
 export function groupHelp(group: string, commands: readonly Command[]): string {
-  const rows = commands
-    .filter((command) => command.name.startsWith(`${group} `))
-    .map((command): [string, string] => [
-      `${command.name} ${command.words}`.trim(),
-      command.summary,
-    ]);
+  const rows = commands.filter((command) => command.name.startsWith(`${group} `)).map(rowOf);
   return [`Usage: longhaul ${group} <command> [options]`, "", "Commands:", ...table(rows), ""].join(
     "\n",
   );
 }
 
-/** `longhaul <command> --help`. */
-export function commandHelp(command: Command): string {
+/** `longhaul <command> --help`. `members`: commands whose names begin with its own. */
+export function commandHelp(command: Command, members: readonly Command[] = []): string {
   const usage = ["longhaul", command.name, command.words, "[options]"]
     .filter((part) => part !== "")
     .join(" ");
   const rows = Object.entries(command.options).map(([name, spec]): [string, string] => [
-    spec.type === "string" ? `--${name} <${spec.value ?? "value"}>` : `--${name}`,
+    `--${name}${spec.short === undefined ? "" : `, -${spec.short}`}${spec.type === "string" ? ` <${spec.value ?? "value"}>` : ""}`,
     spec.help,
   ]);
   const details = command.details === undefined ? [] : ["", ...command.details];
@@ -51,8 +43,13 @@ export function commandHelp(command: Command): string {
     "",
     "Options:",
     ...table([...rows, ["--help", "show this help"]]),
+    ...(members.length === 0 ? [] : ["", "Commands:", ...table(members.map(rowOf))]),
     "",
   ].join("\n");
+}
+
+function rowOf(command: Command): [string, string] {
+  return [`${command.name} ${command.words}`.trim(), command.summary];
 }
 
 function table(rows: readonly (readonly [string, string])[]): readonly string[] {

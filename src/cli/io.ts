@@ -20,7 +20,8 @@ export interface Input extends AsyncIterable<Buffer | string> {
 }
 
 export interface Output {
-  write(text: string): unknown;
+  /** Bytes go out as they are. */
+  write(text: string | Uint8Array): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;

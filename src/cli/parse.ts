@@ -27,8 +27,10 @@ export function parse(argv: readonly string[], commands: readonly Command[]): Re
   }
   const names = [...new Set(commands.map((command) => command.name.split(" ", 1)[0] ?? ""))];
   const exact = commands.find((command) => command.name === first);
-  if (exact !== undefined) return read(exact, argv.slice(1));
   const group = commands.filter((command) => command.name.startsWith(`${first} `));
+  const member = group.find((command) => lastWord(command) === second);
+  if (member !== undefined) return read(member, argv.slice(2));
+  if (exact !== undefined) return read(exact, argv.slice(1), group.map(lastWord));
   if (group.length === 0)
     throw usage(`unknown command ${quoted(first)}${nearest(first, names)}`, "longhaul --help");
   if (second === undefined || second === "--help" || second === "-h") {
@@ -38,8 +40,6 @@ export function parse(argv: readonly string[], commands: readonly Command[]): Re
       `longhaul ${first} --help`,
     );
   }
-  const member = group.find((command) => lastWord(command) === second);
-  if (member !== undefined) return read(member, argv.slice(2));
   throw usage(
     `unknown command ${quoted(`${first} ${second}`)}${nearest(second, group.map(lastWord))}`,
     `longhaul ${first} --help`,
@@ -50,13 +50,17 @@ function helpFor(words: readonly string[], commands: readonly Command[]): Reques
   return words.length === 0 ? { kind: "help" } : parse([...words, "--help"], commands);
 }
 
-function read(command: Command, args: readonly string[]): Request {
+/** `members`: words that make another command of it, e.g. `start` after `jobs`. */
+function read(command: Command, args: readonly string[], members: readonly string[] = []): Request {
   const help = `longhaul ${command.name} --help`;
   const { tokens } = parseArgs({
     args: [...args],
     options: {
       ...Object.fromEntries(
-        Object.entries(command.options).map(([name, { type }]) => [name, { type }]),
+        Object.entries(command.options).map(([name, { type, short }]) => [
+          name,
+          short === undefined ? { type } : { type, short },
+        ]),
       ),
       help: { type: "boolean", short: "h" },
     },
@@ -98,7 +102,7 @@ function read(command: Command, args: readonly string[]): Request {
   const extra = words[command.maxWords];
   if (extra !== undefined)
     throw usage(
-      `${command.name} got ${quoted(extra)} too many; it takes ${command.words === "" ? "no words" : command.words}`,
+      `${command.name} got ${quoted(extra)} too many; it takes ${command.words === "" ? "no words" : command.words}${nearest(words[0] ?? "", members)}`,
       help,
     );
   return { kind: "run", command, words, options };

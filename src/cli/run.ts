@@ -31,7 +31,10 @@ export async function runCli(argv: readonly string[], io: Io, parts: CliParts): 
           ? group === undefined
             ? overview(parts.commands)
             : groupHelp(group, parts.commands)
-          : commandHelp(command);
+          : commandHelp(
+              command,
+              parts.commands.filter(({ name }) => name.startsWith(`${command.name} `)),
+            );
       io.stdout.write(text);
       return 0;
     }

@@ -53,7 +53,7 @@ export async function registeredAttributes(
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
 const attributeNames = Object.keys(searchAttributes) as SearchAttributeName[];
 /** `INDEXED_VALUE_TYPE_…` of the API. */
-const indexedTypes = { Keyword: 2, Int: 3 } as const;
+const indexedTypes = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
 function openConnection(options: ConnectionOptions): Connection {
   try {

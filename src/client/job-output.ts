@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import type { JobOffsets } from "../contracts/jobs.js";
 import type { Store } from "../contracts/store.js";
-import { storedParts } from "../store/job-output.js";
+import { type JobFd, jobStreamsOf, storedParts } from "../store/job-output.js";
 
 /** A stretch of a job's output. Never cut inside a character, unless the output itself ends or was dropped there. */
 export interface JobOutputPiece {
-  /** `stdout`, `stderr`; `output` of a job whose output is one final result. */
+  /** `stdout`, `stderr`, or a name that its kind gives; `output` of a job whose output is one final result. */
   readonly stream: string;
   /** Of its first byte, counted from the beginning of the stream; a jump says that bytes between were dropped. */
   readonly offset: number;
@@ -16,7 +16,11 @@ export interface JobOutputPiece {
 
 /** Reads what a job has printed from the store, each stream from where it last stopped. */
 export class JobOutputReader {
-  readonly #streams: readonly StreamReading[];
+  readonly #store: Pick<Store, "list" | "read">;
+  readonly #session: string;
+  readonly #jobId: string;
+  readonly #from: JobOffsets;
+  readonly #streams = new Map<string, StreamReading>();
 
   /** `from`: first byte wanted of each stream, default 0. */
   constructor(
@@ -25,15 +29,22 @@ export class JobOutputReader {
     jobId: string,
     from: JobOffsets,
   ) {
-    this.#streams = (["stdout", "stderr"] as const).map(
-      (stream, index) =>
-        new StreamReading(store, session, jobId, stream, index + 1, from[stream] ?? 0),
-    );
+    this.#store = store;
+    this.#session = session;
+    this.#jobId = jobId;
+    this.#from = from;
   }
 
   /** What is new. `last`: nothing more is to come, so a character that was begun is given as it is. */
   async *read(last: boolean): AsyncGenerator<JobOutputPiece, void, undefined> {
-    for (const stream of this.#streams) yield* stream.read(last);
+    for (const { name, id } of await jobStreamsOf(this.#store, this.#session, this.#jobId)) {
+      const [store, session, job] = [this.#store, this.#session, this.#jobId];
+      const known = this.#streams.get(name);
+      const stream =
+        known ?? new StreamReading(store, session, job, name, id, this.#from[name] ?? 0);
+      if (known === undefined) this.#streams.set(name, stream);
+      yield* stream.read(last);
+    }
   }
 }
 
@@ -44,7 +55,7 @@ class StreamReading {
   readonly #session: string;
   readonly #jobId: string;
   readonly #stream: string;
-  readonly #fd: number;
+  readonly #fd: JobFd;
   /** Of the first byte that was not given. */
   #offset: number;
   /** Read and not given: the beginning of a character. */
@@ -55,7 +66,7 @@ class StreamReading {
     session: string,
     jobId: string,
     stream: string,
-    fd: number,
+    fd: JobFd,
     offset: number,
   ) {
     this.#store = store;

@@ -260,8 +260,8 @@ export class SessionClient {
     return this.#wire.query<SurfacePage>(this.id, queries.surface, range);
   }
 
-  projections(): Promise<Projections> {
-    return this.#wire.query<Projections>(this.id, queries.projections, {});
+  projections(options: ReadOptions = {}): Promise<Projections> {
+    return this.#wire.query<Projections>(this.id, queries.projections, {}, options);
   }
 
   /**

@@ -58,7 +58,7 @@ export interface SessionJobsParts {
 }
 
 /** How often a followed job's output is looked for, ms. */
-const outputPollMs = 200;
+const outputPollMs = 100;
 /** How often a job that is waited for or followed is asked after, ms. */
 const jobPollMs = 1_000;
 /** Once in so many looks: is the session still there? */

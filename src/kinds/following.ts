@@ -44,3 +44,16 @@ export interface FollowedJob {
   /** Is told why it is killed. */
   readonly takesReason: boolean;
 }
+
+export interface SweepQuestions {
+  /** Is the job's workflow closed for certain? `open` and `unknown`, also by rejecting, leave the job alone. */
+  readonly isOwnerClosed: (job: JobKey) => Promise<"closed" | "open" | "unknown">;
+  readonly onTrouble: (job: JobKey, error: unknown) => void;
+}
+
+/** A job that was ended because its workflow was closed. */
+export interface EndedJob {
+  readonly job: JobKey;
+  readonly token: string;
+  readonly outcome: JobOutcome;
+}

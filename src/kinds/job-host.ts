@@ -2,8 +2,18 @@ import type { JobKindRow } from "../contracts/jobs.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { Store } from "../contracts/store.js";
 import type { JobKindDefinition } from "../tools/define-job-kind.js";
-import type { BeginJob, BegunJob, FollowedJob, FollowKind } from "./following.js";
-import { beginShell, followShell, shellKind } from "./shell-jobs.js";
+import { beginBody, followBody } from "./body-jobs.js";
+import { countLiveBodies } from "./body-spool.js";
+import type {
+  BeginJob,
+  BegunJob,
+  EndedJob,
+  FollowedJob,
+  FollowKind,
+  SweepQuestions,
+} from "./following.js";
+import { beginShell, followShell, shellKind, sweepShell } from "./shell-jobs.js";
+import { sweepBodies } from "./sweep-bodies.js";
 
 export interface JobHostOptions {
   /** Data directory of this host. */
@@ -24,6 +34,8 @@ export interface JobHost {
   begin(job: BeginJob): Promise<BegunJob>;
   /** Attaches to a job that was begun, also when it has ended; never begins one. */
   follow(job: FollowKind): FollowedJob;
+  /** Ends the jobs that nobody follows and whose workflow is closed, and removes what is a week old (spec/jobs J23). */
+  sweep(questions: SweepQuestions): Promise<readonly EndedJob[]>;
 }
 
 /** Throws INVALID_CONFIG for a kind that is given twice. */
@@ -41,14 +53,29 @@ export function createJobHost(options: JobHostOptions): JobHost {
     }
     byName.set(name, kind);
   }
+  const bodies = { ...options, kinds: byName };
   return {
     kinds: [shellKind, ...kinds.map(({ jobKind }) => jobKind)],
     async begin(job) {
-      if (job.kind === shellKind.kind) return await beginShell(job, options);
-      return { kind: "refused", reason: `no kind ${job.kind}` };
+      if (job.kind === shellKind.kind) {
+        const others = await countLiveBodies(options.home);
+        const begun = await beginShell(job, { ...options, maxJobs: options.maxJobs - others });
+        return begun.kind === "full" ? { kind: "full", jobs: begun.jobs + others } : begun;
+      }
+      const definition = byName.get(job.kind);
+      if (definition === undefined) {
+        const known = [shellKind.kind, ...byName.keys()].join(", ");
+        return {
+          kind: "refused",
+          reason: `host ${options.host} has no job kind ${job.kind}; it has ${known}`,
+        };
+      }
+      return await beginBody(job, bodies, definition);
     },
-    follow(job) {
-      return followShell(job, options);
+    follow: (job) =>
+      job.kind === shellKind.kind ? followShell(job, options) : followBody(job, bodies),
+    async sweep(questions) {
+      return [...(await sweepShell(options, questions)), ...(await sweepBodies(bodies, questions))];
     },
   };
 }

@@ -3,11 +3,21 @@ import * as z from "zod";
 import { LonghaulError } from "../contracts/errors.js";
 import type { JobKindRow } from "../contracts/jobs.js";
 import type { Store } from "../contracts/store.js";
-import { followJob } from "../process/jobs/follow.js";
+import { followJob, readRecorded } from "../process/jobs/follow.js";
+import { readIdentity } from "../process/jobs/job-identity.js";
+import { spoolDirectory } from "../process/jobs/spool.js";
 import { startJob } from "../process/jobs/start.js";
+import { sweepJobs } from "../process/jobs/sweep.js";
 import { violations } from "../tools/outcome.js";
 import { commandDirectory } from "../tools/workspace-path.js";
-import type { BeginJob, BegunJob, FollowedJob, FollowKind } from "./following.js";
+import type {
+  BeginJob,
+  BegunJob,
+  EndedJob,
+  FollowedJob,
+  FollowKind,
+  SweepQuestions,
+} from "./following.js";
 
 export const shellKind: JobKindRow = { kind: "bash", output: "stream" };
 
@@ -76,4 +86,22 @@ export function followShell(
     detach: () => following.detach(),
     shutDown: () => following.detach(),
   };
+}
+
+/** Looks after the shell jobs that nobody follows (spec/jobs J23). */
+export async function sweepShell(
+  host: { readonly home: string; readonly host: string; readonly store: Store },
+  questions: SweepQuestions,
+): Promise<readonly EndedJob[]> {
+  const { ended } = await sweepJobs({ ...host, ...questions });
+  const found = await Promise.all(
+    ended.map(async (job) => {
+      const directory = spoolDirectory(job);
+      const [identity, recorded] = [await readIdentity(directory), await readRecorded(directory)];
+      return identity === undefined || recorded?.kind !== "ended"
+        ? []
+        : [{ job, token: identity.token, outcome: recorded.outcome }];
+    }),
+  );
+  return found.flat();
 }

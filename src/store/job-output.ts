@@ -13,8 +13,10 @@ export type JobFd = number | string;
 /** Where the body of a streaming job writes that names no stream. */
 export const outputStream = "output";
 
-/** Holds a final output that is too long to travel; it is not read piece by piece. */
-export const resultStream = "result";
+/** Holds a final output that is too long to travel. No stream that is read piece by piece has a colon in its name. */
+export function resultStream(jobId: string, digest: string): string {
+  return `job/${jobId}/result:${digest.slice(0, 16)}`;
+}
 
 /** `job/<id>/<fd>` from the first byte on; after a stretch that was dropped `job/<id>/<fd>@<first offset>`. */
 export function jobStreamId(jobId: string, fd: JobFd, base: number): string {
@@ -48,7 +50,7 @@ export async function jobStreamsOf(
   const ids = new Set<string>();
   for (const { stream } of await store.list(session, prefix)) {
     const id = stream.slice(prefix.length).replace(/@\d{1,16}$/, "");
-    if (id !== resultStream) ids.add(id);
+    if (!id.includes(":")) ids.add(id);
   }
   const shell = ["stdout", "stderr"].flatMap((name, index) =>
     ids.has(String(index + 1)) ? [{ name, id: index + 1 }] : [],

@@ -32,6 +32,8 @@ export interface JobEnvironment {
   readonly signal: AbortSignal;
   /** Adds to the output of a streaming job, in order and without waiting; `stream` is `output` unless it is named. */
   write(output: string | Uint8Array, stream?: string): void;
+  /** Bytes of a stream so far, of earlier workers too: where a body that was taken up goes on. */
+  written(stream?: string): number;
   readonly store: Store;
   /** Data directory of this host. */
   readonly home: string;
@@ -70,6 +72,8 @@ export interface JobKindSpec<Input extends z.ZodType> {
 
 export interface JobKindDefinition {
   readonly jobKind: JobKindRow;
+  /** Can go on with a job whose worker process is gone. */
+  readonly reattaches: boolean;
   /** Checks the input of a job; the body gets what `prepare` gave. */
   prepare(input: unknown): Promise<PreparedJob>;
 }
@@ -104,6 +108,7 @@ export function defineJobKind<Input extends z.ZodType>(
   }
   return {
     jobKind: { kind, output, ...(outputLimitBytes === undefined ? {} : { outputLimitBytes }) },
+    reattaches: spec.reattach !== undefined,
     async prepare(given) {
       const parsed = await spec.input.safeParseAsync(given);
       if (!parsed.success) return { ok: false, message: violations(parsed.error) };

@@ -4,7 +4,7 @@ import * as z from "zod";
 
 import { LonghaulError } from "../contracts/errors.js";
 import { builtinTools } from "./builtin.js";
-import type { ToolDefinition } from "./define.js";
+import type { JobKindDefinition, ToolDefinition } from "./define.js";
 import { importSource, SourceError } from "./load-source.js";
 import { isReservedName } from "./registry.js";
 import { reasonOf } from "./workspace-path.js";
@@ -29,14 +29,30 @@ const definition = z.object({
   prepare: z.custom<ToolDefinition["prepare"]>((value) => typeof value === "function"),
 });
 
+const kindDefinition = z.object({
+  jobKind: z.object({
+    kind: z.string(),
+    output: z.enum(["stream", "final"]),
+    outputLimitBytes: z.number().optional(),
+  }),
+  reattaches: z.boolean(),
+  prepare: z.custom<JobKindDefinition["prepare"]>((value) => typeof value === "function"),
+});
+
+export interface LoadedTools {
+  readonly tools: readonly ToolDefinition[];
+  readonly jobKinds: readonly JobKindDefinition[];
+}
+
 /**
- * Loads a TypeScript or JavaScript file whose default export is a tool made with `defineTool`, or a list of them. The
- * file is run. Throws INVALID_CONFIG with file and line in one line for whatever is wrong with it.
+ * Loads a TypeScript or JavaScript file whose default export is a tool made with `defineTool`, a job kind made with
+ * `defineJobKind`, or a list of them. The file is run. Throws INVALID_CONFIG with file and line in one line for whatever is
+ * wrong with it.
  */
 export async function loadToolsFile(
   path: string,
   { taken = builtinTools, timeoutMs = 30_000 }: LoadOptions = {},
-): Promise<readonly ToolDefinition[]> {
+): Promise<LoadedTools> {
   const real = resolve(path);
   const facts = await stat(real).catch((error: unknown) => {
     throw invalid(`cannot read the tools file ${path}: ${reasonOf(error)}`);
@@ -62,12 +78,28 @@ export async function loadToolsFile(
   const items: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
   if (items.length === 0) throw at(exportLine, "the list of tools is empty");
   const tools: ToolDefinition[] = [];
+  const jobKinds: JobKindDefinition[] = [];
   for (const [index, item] of items.entries()) {
+    if (isKind(item)) {
+      const { kind } = item.jobKind;
+      if (kind === "bash" || jobKinds.some(({ jobKind }) => jobKind.kind === kind)) {
+        const by = kind === "bash" ? "the built-in one" : "another one of this file";
+        throw at(
+          linesOf(lines, kind).at(-1) ?? exportLine,
+          `the job kind ${kind} is taken by ${by}; choose another name`,
+        );
+      }
+      jobKinds.push(item);
+      continue;
+    }
     if (!isDefinition(item)) {
       const which = Array.isArray(exported)
         ? `item ${index + 1} of the default export`
         : "the default export";
-      throw at(exportLine, `${which} is no tool; make it with defineTool from "longhaul/tools"`);
+      throw at(
+        exportLine,
+        `${which} is no tool and no job kind; make it with defineTool or defineJobKind from "longhaul/tools"`,
+      );
     }
     const { name } = item.row;
     const places = linesOf(lines, name);
@@ -85,7 +117,11 @@ export async function loadToolsFile(
     }
     tools.push(item);
   }
-  return tools;
+  return { tools, jobKinds };
+}
+
+function isKind(value: unknown): value is JobKindDefinition {
+  return kindDefinition.safeParse(value).success;
 }
 
 function isDefinition(value: unknown): value is ToolDefinition {

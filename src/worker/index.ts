@@ -108,8 +108,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
         home,
         warn: (message) => Runtime.instance().logger.warn(message),
         sweep: async (onTrouble, signal) => {
-          if (client !== undefined)
-            await sweepHostJobs({ client, home, host: hostId, store, onTrouble, signal });
+          if (client !== undefined) await sweepHostJobs({ client, jobs, onTrouble, signal });
         },
       })
     : undefined;

@@ -185,6 +185,7 @@ export class EffectPump {
           taskQueue: workflowInfo().taskQueue,
           args: [inputOf(session, effect)],
           staticSummary: oneLine(spec.label, 200),
+          workflowTaskTimeout: workflowInfo().taskTimeoutMs,
           parentClosePolicy: ParentClosePolicy.ABANDON,
           cancellationType: ChildWorkflowCancellationType.ABANDON,
           workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,

@@ -325,6 +325,54 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await session.waitIdle();
     await session.close();
   },
+  async "job-wakes"(site) {
+    await site.start();
+    const { play, session } = await site.open({
+      turns: [
+        { steps: [{ calls: [inBackground("sleep 0.5; echo out")] }, { text: "started" }] },
+        { steps: [{ calls: [jobTool("output", "bash-1")] }, { text: "read" }] },
+      ],
+    });
+    await play("go");
+    await turns(site, session, 2);
+    await session.close();
+  },
+  async "jobs-in-a-turn"(site) {
+    await site.start();
+    const { play, session } = await site.open({
+      turns: [
+        {
+          steps: [
+            { calls: [inBackground("echo a"), inBackground("trap '' TERM; sleep 60")] },
+            {
+              calls: [jobTool("output", "bash-1", { wait: true }), { tool: "job_list", args: {} }],
+            },
+            { calls: [jobTool("output", "bash-2", { wait: true, timeout_ms: 300 })] },
+            {
+              calls: [jobTool("output", "bash-2"), jobTool("kill", "bash-2", { reason: "enough" })],
+            },
+            { calls: [jobTool("output", "bash-2", { wait: true })] },
+            { text: "done" },
+          ],
+        },
+      ],
+    });
+    await play("go");
+    await session.close();
+  },
+  async "jobs-by-command"(site) {
+    await site.start();
+    const { session } = await site.open({
+      turns: [{ repeat: 9, steps: [{ text: "noted" }] }],
+    });
+    const { id } = await session.startJob({ kind: "bash", input: { command: "sleep 60" } });
+    await session.killJob(id, { reason: "by hand" });
+    await session.waitJob(id);
+    await session.startJob({ kind: "bash", input: { command: "sleep 60", workdir: "/nowhere" } });
+    await session.startJob({ kind: "bash", input: { command: "sleep 61" } });
+    await site.until(async () => (await session.jobs()).jobs.at(-2)?.status === "failed");
+    await session.close();
+  },
   async "updates-while-no-worker"(site) {
     await site.start();
     const { session, handle } = await site.open(answers, bare);
@@ -360,6 +408,23 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await session.close();
   },
 };
+
+const inBackground = (command: string) => ({
+  tool: "bash",
+  args: { command, description: "Try", run_in_background: true },
+});
+
+const jobTool = (name: "output" | "kill", job: string, more: object = {}) => ({
+  tool: `job_${name}`,
+  args: { job_id: job, ...more },
+});
+
+async function turns(site: Site, session: SessionClient, number: number): Promise<void> {
+  await site.until(async () => {
+    const { turn } = await session.view();
+    return turn.number === number && !turn.open;
+  });
+}
 
 async function streaming(session: SessionClient): Promise<void> {
   for await (const event of session.watch()) if (event.type === "delta") return;

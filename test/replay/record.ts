@@ -22,6 +22,7 @@ import type { Store } from "../../src/contracts/store.js";
 import { findBinary } from "../../src/server/find-binary.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
+import type { History } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { behaviours, type Site } from "./behaviours.js";
 import { scrubHistory } from "./scrub.js";
@@ -76,14 +77,24 @@ async function record(name: string, address: string, store: Store): Promise<void
   const opened = await openSite(name, address, store);
   try {
     await behaviours[name]?.(opened.site);
-    const history = historyToJSON(
-      await opened.temporal.workflow.getHandle(opened.id).fetchHistory(),
-    );
-    await writeFile(join(folder, `${name}.json`), scrubHistory(history, project));
-    console.log(`recorded ${name}`);
+    const history = await opened.temporal.workflow.getHandle(opened.id).fetchHistory();
+    await keep(name, history);
+    for (const { childWorkflowExecutionStartedEventAttributes: child } of history.events ?? []) {
+      const id = child?.workflowExecution?.workflowId;
+      if (id === undefined || id === null) continue;
+      const handle = opened.temporal.workflow.getHandle(id);
+      await handle.result();
+      const [, , job] = id.split("/");
+      await keep(`${name}.${job ?? ""}`, await handle.fetchHistory());
+    }
   } finally {
     await opened.dispose();
   }
+}
+
+async function keep(name: string, history: History): Promise<void> {
+  await writeFile(join(folder, `${name}.json`), scrubHistory(historyToJSON(history), project));
+  console.log(`recorded ${name}`);
 }
 
 async function openSite(name: string, address: string, store: Store) {

@@ -17,8 +17,8 @@ function fakeOutput(shape: Partial<Output>): FakeOutput {
     get text() {
       return text;
     },
-    write(piece: string) {
-      text += piece;
+    write(piece: string | Uint8Array) {
+      text += typeof piece === "string" ? piece : Buffer.from(piece).toString("utf8");
     },
   };
 }
@@ -76,7 +76,13 @@ export function fakeSession(parts: Partial<Session>): Session {
     close: missing("close"),
     todos: missing("todos"),
     writeTodos: missing("writeTodos"),
+    jobs: missing("jobs"),
+    startJob: missing("startJob"),
+    killJob: missing("killJob"),
+    waitJob: missing("waitJob"),
+    jobOutput: missing("jobOutput"),
     view: missing("view"),
+    projections: () => Promise.resolve({ asOfSeq: 0, values: {} }),
     record: () =>
       Promise.resolve({ id: parts.id ?? "s-1", state: "idle", status: "open", startedAt: 0 }),
     log: missing("log"),

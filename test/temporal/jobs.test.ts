@@ -1,3 +1,5 @@
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect } from "vitest";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { SessionClient } from "../../src/client/session-client.js";
@@ -137,6 +139,72 @@ describe.concurrent("a background job of a session", () => {
     const ended = await session.waitJob("bash-1");
     expect(ended).toMatchObject({ status: "killed" });
     expect(await session.killJob("bash-1")).toMatchObject({ result: "already-finished" });
+  });
+
+  test("[harness/B6] is read twice, and the second read has only what is new", async ({ lab }) => {
+    const workspace = await lab.workspace();
+    const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; sleep 60";
+    const read = { steps: [{ calls: [output("bash-1")] }, { text: "read" }] };
+    const session = await lab.session(
+      {
+        turns: [
+          { steps: [{ calls: [background(command)] }, { text: "started" }] },
+          read,
+          read,
+          read,
+        ],
+      },
+      { config: { cwd: workspace } },
+    );
+    const stored = async (text: string): Promise<void> =>
+      eventually(async () => {
+        let all = "";
+        for await (const piece of session.jobOutput("bash-1")) all += piece.text;
+        expect(all).toBe(text);
+      });
+    await lab.play(session);
+    await stored("one\n");
+    await lab.play(session);
+    await writeFile(join(workspace, "go"), "");
+    await stored("one\ntwo\n");
+    await lab.play(session);
+    expect(resultTexts(await lab.play(session)).slice(1)).toEqual([
+      "one\n[status: running]",
+      "two\n[status: running]",
+      "(no new output)\n[status: running]",
+    ]);
+    await session.close();
+  });
+
+  test("[harness/B7] [jobs/86] that may not start starts no process, and says why", async ({
+    lab,
+  }) => {
+    const place = await lab.place();
+    const nowhere = {
+      ...background("touch ran"),
+      args: { ...background("touch ran").args, workdir: "/nowhere" },
+    };
+    const session = await lab.session(
+      {
+        turns: [
+          { steps: [{ calls: [nowhere, output("bash-1", { wait: true })] }, { text: "done" }] },
+        ],
+      },
+      { at: place },
+    );
+    const off = await lab.session(
+      { turns: [{ steps: [{ calls: [background("touch ran")] }, { text: "done" }] }] },
+      { at: place, config: { jobs: { enableRunInBackground: false } } },
+    );
+    const [, result] = resultTexts(await lab.play(session));
+    expect(result).toMatch(/^\(no new output\)\n\[status: failed, spawn failed: .*\/nowhere/u);
+    expect(resultTexts(await lab.play(off))).toEqual([
+      "Error: run_in_background is disabled for this deployment (enableRunInBackground: false)",
+    ]);
+    const spools = await readdir(join(place.home, "host/jobs"), { recursive: true }).catch(
+      () => [],
+    );
+    expect(spools.filter((name) => name.endsWith("identity.json"))).toEqual([]);
   });
 
   test("is ended with its session, which waits for it", async ({ lab }) => {

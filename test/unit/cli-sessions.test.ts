@@ -174,6 +174,7 @@ describe("show", () => {
     expect(JSON.parse(stdout)).toEqual({
       ...view,
       live: true,
+      openJobs: [],
       temporalUi: "http://127.0.0.1:8233/namespaces/default/workflows/s-1",
     });
   });

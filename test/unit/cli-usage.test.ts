@@ -66,7 +66,7 @@ describe("a mistake on the command line", () => {
     [["server"], "server needs one of start, stop, status"],
     [["server", "sttop"], 'unknown command "server sttop"; did you mean "stop"?'],
     [["log", "s", "--folow"], 'unknown option "--folow"; did you mean "--follow"?'],
-    [["log", "s", "-f"], 'unknown option "-f" (see longhaul log --help)'],
+    [["log", "s", "-g"], 'unknown option "-g" (see longhaul log --help)'],
     [["log", "s", "--constructor"], 'unknown option "--constructor"'],
     [["log"], "log expected <session>, got nothing"],
     [["log", ""], "log expected <session>, got an empty word"],

@@ -4,12 +4,17 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { JobOutputReader, type JobOutputPiece } from "../../src/client/job-output.js";
+import { defineSessionConfig } from "../../src/client/session-config.js";
 import { SessionClient } from "../../src/client/session-client.js";
 import type { SessionRunStatus, Wire } from "../../src/client/wire.js";
 import { Watchers } from "../../src/client/watch.js";
 import { LonghaulError } from "../../src/contracts/errors.js";
+import type { JobsConfig } from "../../src/contracts/jobs.js";
 import type { EventData, EventType, LogEntry } from "../../src/contracts/log.js";
 import { commands, queries } from "../../src/contracts/names.js";
+import { sessionConfigSchema } from "../../src/contracts/schemas/config.js";
+import { parseInput } from "../../src/contracts/schemas/parse.js";
+import { configureSchema } from "../../src/contracts/schemas/session.js";
 import type { JobView } from "../../src/contracts/session.js";
 import type { Store } from "../../src/contracts/store.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
@@ -296,6 +301,15 @@ describe("the output of a job", () => {
     expect(wire.writes).toEqual([]);
   });
 
+  test("has the streams that the kind of job names", async () => {
+    wire.jobs = [{ ...ended, id: "sweep-1" }];
+    await store.append("s", jobStreamId("sweep-1", "progress", 0), 0, text("half"));
+    await store.append("s", jobStreamId("sweep-1", "output", 0), 0, text("found"));
+    expect(texts(await all(session.jobOutput("sweep-1", { follow: true })))).toBe(
+      "output:found|progress:half",
+    );
+  });
+
   test("jumps over what was dropped", async () => {
     wire.jobs = [ended];
     await put(1, 0, 0, text("head"));
@@ -357,7 +371,11 @@ describe("the output of a job", () => {
           let length = 0;
           const growing: Pick<Store, "list" | "read"> = {
             list: (_session, prefix) =>
-              Promise.resolve(prefix === "job/j-1/1" ? [{ stream: prefix, bytes: length }] : []),
+              Promise.resolve(
+                "job/j-1/1".startsWith(prefix) && length > 0
+                  ? [{ stream: "job/j-1/1", bytes: length }]
+                  : [],
+              ),
             read: (_session, _stream, offset, limit) =>
               Promise.resolve(whole.subarray(offset, Math.min(length, offset + limit))),
           };
@@ -413,5 +431,41 @@ describe("the output of a job", () => {
       code: "STORE_UNAVAILABLE",
     });
     await expect(all(session.jobOutput("bash-7"))).rejects.toMatchObject({ code: "JOB_NOT_FOUND" });
+  });
+});
+
+describe("limits of jobs in a session's configuration", () => {
+  const choices = { model: "p/m", allowParallelInProgress: true } as const;
+
+  test("are taken as they are, each key optional", () => {
+    const config = defineSessionConfig({ ...choices, jobs: { maxConcurrentJobsPerOwner: 2 } });
+    expect(config.jobs).toEqual({ maxConcurrentJobsPerOwner: 2 });
+    expect(parseInput(sessionConfigSchema, config, "config")).toEqual(config);
+    const change = { config: { jobs: { heartbeatMs: 500 } } };
+    expect(parseInput(configureSchema, change, "configure")).toEqual(change);
+  });
+
+  test.each<[Partial<JobsConfig>, string]>([
+    [{ heartbeatMs: 5 }, "jobs.heartbeatMs expected a whole number of at least 100, got 5"],
+    [{ maxJobs: 5 } as object, 'jobs has no key "maxJobs"'],
+    [
+      { waitTimeoutMs: 9, maxWaitTimeoutMs: 3 },
+      "tool-jobs: waitTimeoutMs (9) exceeds maxWaitTimeoutMs (3)",
+    ],
+    [
+      { maxConsecutiveWakes: 2.5 },
+      "tool-jobs: maxConsecutiveWakes (2.5) must be a whole number of turns",
+    ],
+  ])("%j are refused", (jobs, message) => {
+    expect(() => defineSessionConfig({ ...choices, jobs })).toThrow(
+      expect.objectContaining({ code: "INVALID_CONFIG", message }),
+    );
+    const config = { ...defineSessionConfig(choices), jobs };
+    expect(() => parseInput(sessionConfigSchema, config, "createSession")).toThrow(
+      new RegExp(`^createSession: jobs\\.${Object.keys(jobs)[0]}: [^\n]+$`, "u"),
+    );
+    expect(() => parseInput(configureSchema, { config: { jobs } }, "configure")).toThrow(
+      /^configure: config\.jobs\./u,
+    );
   });
 });

@@ -168,6 +168,22 @@ describe("a mistake in config.yaml", () => {
       `${policy}models:\n  p/m: { contextWindow: 0 }\n`,
       /config\.yaml:3:10: \$\.models\.p\/m\.contextWindow expected at least 1/,
     ],
+    [
+      "an unknown limit of jobs",
+      `${policy}jobs:\n  maxJobs: 3\n`,
+      /config\.yaml:3:3: \$\.jobs\.maxJobs is not a setting; known here: maxConcurrentJobsPerOwner,/,
+    ],
+    [
+      "a limit of jobs",
+      `${policy}jobs:\n  heartbeatMs: 5\n`,
+      /config\.yaml:3:3: \$\.jobs\.heartbeatMs expected a whole number of at least 100$/,
+    ],
+    [
+      "limits of jobs that do not go together",
+      `${policy}jobs: { waitTimeoutMs: 10, maxWaitTimeoutMs: 5 }\n`,
+      /config\.yaml:2:9: \$\.jobs\.waitTimeoutMs exceeds maxWaitTimeoutMs \(5\)$/,
+    ],
+    ["jobs that are no map", `${policy}jobs:\n`, /config\.yaml:2:1: \$\.jobs expected an object$/],
     ["the model", `${policy}model: gpt\n`, /config\.yaml: \$\.model expected provider\/model/],
   ])("in %s is one line with its place", (_what, text, expected) => {
     const message = codeAndMessage(() => readWith(text));
@@ -235,6 +251,7 @@ outsideWorkspace: true
 deny: [write]
 ask: [bash]
 limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
+jobs: { completionDelivery: quiet, maxConcurrentJobsPerOwner: 3 }
 `);
     expect(sessionConfig(settings, { model: { provider: "p", model: "m" } })).toEqual({
       request: {
@@ -252,6 +269,7 @@ limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
       deny: ["write"],
       ask: ["bash"],
       limits: { ...defaultLimits, maxModelRetries: 0, maxParallelToolCalls: 2 },
+      jobs: { completionDelivery: "quiet", maxConcurrentJobsPerOwner: 3 },
     });
   });
 

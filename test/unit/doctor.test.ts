@@ -164,6 +164,13 @@ describe("Temporal", () => {
       found: 'B not registered in "n"',
       cure: expect.stringContaining("create --address h:7233 -n n --name B --type Keyword"),
     });
+    const { cure } = attributeCheck(["LonghaulOpenJobs"], {
+      address: "h:7233",
+      namespace: "n",
+      present: new Set(),
+      usable: new Set(),
+    });
+    expect(cure).toContain("--name LonghaulOpenJobs --type Int");
     expect(check(["A", "B"], ["B"])).toMatchObject({
       status: "warn",
       found: 'A in "n" is not of type Keyword',

@@ -45,7 +45,7 @@ async function refusal(text: string, more: Record<string, string> = {}): Promise
 
 describe("the example's tools", () => {
   it("load and work as they say", async () => {
-    const loaded = await loadToolsFile(example);
+    const { tools: loaded } = await loadToolsFile(example);
     expect(loaded.map(({ row }) => [row.name, row.where, row.parallel, row.idempotent])).toEqual([
       ["count_words", "host", true, true],
       ["look_up", "shared", true, true],
@@ -84,12 +84,12 @@ describe("loadToolsFile", () => {
       "types.ts": `import { Size, where } from "./sub/inner.js";\n${tool("typed").replace("n + 1", "`${n + Size.Big} ${where} ${require('node:os').EOL.length}`")}`,
     });
     const names = async (file: string) =>
-      (await loadToolsFile(join(folder, file))).map(({ row }) => row.name);
+      (await loadToolsFile(join(folder, file))).tools.map(({ row }) => row.name);
     expect(await names("one.ts")).toEqual(["one"]);
     expect(await names("one.mts")).toEqual(["two"]);
     expect(await names("list.js")).toEqual(["one"]);
     expect(await names("list.mjs")).toEqual(["three"]);
-    const bench = await openBench([...(await loadToolsFile(join(folder, "types.ts")))]);
+    const bench = await openBench([...(await loadToolsFile(join(folder, "types.ts"))).tools]);
     const text = textOf(await bench.call("typed", { n: 1 }));
     expect(text).toBe(`8 file://${join(folder, "types.ts")} 1`);
     expect((await readdir(folder)).toSorted()).toEqual([
@@ -114,7 +114,7 @@ describe("loadToolsFile", () => {
       "tools.ts": `import { kind as a } from "esm";\nimport { kind as b } from "cjs";\nimport { kind as c } from "linked";\n${tool("t").replace("String(n + 1)", "[a, b, c].join()")}`,
     });
     await symlink("../shared", join(folder, "node_modules/linked"));
-    const bench = await openBench([...(await loadToolsFile(join(folder, "tools.ts")))]);
+    const bench = await openBench([...(await loadToolsFile(join(folder, "tools.ts"))).tools]);
     expect(textOf(await bench.call("t", { n: 1 }))).toBe("import true,m.js,linked");
   });
 
@@ -159,11 +159,11 @@ describe("loadToolsFile", () => {
     );
     expect(await refusal("\nexport default [];")).toBe("tools.ts:2: the list of tools is empty");
     expect(await refusal("\nexport default { name: 'x', execute() {} };")).toBe(
-      'tools.ts:2: the default export is no tool; make it with defineTool from "longhaul/tools"',
+      'tools.ts:2: the default export is no tool and no job kind; make it with defineTool or defineJobKind from "longhaul/tools"',
     );
     const listed = tool("t").replace("export default", "const t =");
     expect(await refusal(`${listed}export default [t, null];`)).toBe(
-      'tools.ts:9: item 2 of the default export is no tool; make it with defineTool from "longhaul/tools"',
+      'tools.ts:9: item 2 of the default export is no tool and no job kind; make it with defineTool or defineJobKind from "longhaul/tools"',
     );
     expect(await refusal(tool("bash"))).toBe(
       "tools.ts:4: the name bash is taken by the built-in tool bash; choose another name",
@@ -178,7 +178,7 @@ describe("loadToolsFile", () => {
       "tools.ts:10: the name t is taken by another tool of this file (line 4); choose another name",
     );
     const folder = await openFolder({ "a.ts": tool("t"), "b.ts": tool("t") });
-    const taken = [...builtinTools, ...(await loadToolsFile(join(folder, "a.ts")))];
+    const taken = [...builtinTools, ...(await loadToolsFile(join(folder, "a.ts"))).tools];
     await expect(loadToolsFile(join(folder, "b.ts"), { taken })).rejects.toThrow(
       `${join(folder, "b.ts")}:4: the name t is taken by the tool t; choose another name`,
     );

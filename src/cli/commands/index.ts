@@ -2,6 +2,9 @@ import type { Command } from "../command.js";
 import { chatCommand } from "./chat.js";
 import { doctorCommand } from "./doctor.js";
 import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
+import { jobsKillCommand, jobsStartCommand, jobsWaitCommand } from "./jobs-act.js";
+import { jobsLogsCommand } from "./jobs-logs.js";
+import { jobsCommand } from "./jobs.js";
 import { logCommand } from "./log.js";
 import { runCommand } from "./run.js";
 import { sendCommand } from "./send.js";
@@ -24,6 +27,11 @@ export const commands: readonly Command[] = [
   logCommand,
   sendCommand,
   todoCommand,
+  jobsCommand,
+  jobsStartCommand,
+  jobsLogsCommand,
+  jobsWaitCommand,
+  jobsKillCommand,
   interruptCommand,
   cancelCommand,
   closeCommand,

@@ -14,7 +14,7 @@ export const logCommand = command({
   minWords: 1,
   options: {
     after: { type: "string", value: "n", help: "only entries after number n (default -1: all)" },
-    follow: { type: "boolean", help: "go on as the session does, until it is closed" },
+    follow: { type: "boolean", short: "f", help: "go on as the session does, until it is closed" },
     json: {
       type: "boolean",
       help: "print the log entries, one JSON object a line; an error is one on stderr",

@@ -17,3 +17,8 @@ export function endText({ status, closedAt, failure }: SessionRecord): string | 
 export function secondOf(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
+
+/** A time as the lists show it, to the minute. */
+export function minuteOf(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 16).replace("T", " ")}Z`;
+}

@@ -3,8 +3,10 @@ import { sessionStates } from "../../contracts/names.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
-import { fit, glyphsOf, pad, styled, terminalOf, widthOf } from "../render/terminal.js";
+import { tableLines } from "../render/table.js";
+import { terminalOf } from "../render/terminal.js";
 import { suggest } from "../suggest.js";
+import { minuteOf } from "./reading.js";
 import { settingsOf, wholeNumber } from "./settings.js";
 
 const states: readonly SessionSummary["state"][] = [
@@ -47,22 +49,11 @@ export const sessionsCommand = command({
     }
     const terminal = terminalOf(io.stdout, io.env);
     const rows = list.map((one) =>
-      [one.id, one.state, one.host ?? "-", minute(one.startedAt), one.title ?? ""].map(oneLine),
+      [one.id, one.state, one.host ?? "-", minuteOf(one.startedAt), one.title ?? ""].map(oneLine),
     );
-    const table = [["SESSION", "STATE", "HOST", "STARTED", "TITLE"], ...rows];
-    const widths = [0, 1, 2, 3].map((column) =>
-      Math.max(...table.map((row) => widthOf(row[column] ?? ""))),
-    );
-    table.forEach((row, index) => {
-      const line = row
-        .map((cell, column) => pad(cell, widths[column] ?? 0))
-        .join("  ")
-        .trimEnd();
-      // A piped table is not cut: ids are to be used by other programs.
-      const shown =
-        io.stdout.isTTY === true ? fit(line, terminal.columns, glyphsOf(terminal).ellipsis) : line;
-      io.stdout.write(`${index === 0 ? styled(terminal, "bold", shown) : shown}\n`);
-    });
+    const head = ["SESSION", "STATE", "HOST", "STARTED", "TITLE"];
+    for (const line of tableLines([head, ...rows], io.stdout.isTTY === true, terminal))
+      io.stdout.write(`${line}\n`);
     return 0;
   },
 });
@@ -74,8 +65,4 @@ function stateOf(text: string): SessionSummary["state"] {
   throw usage(
     `--state expected one of ${states.join(", ")}, got ${JSON.stringify(text)}${near === undefined ? "" : `; did you mean "${near}"?`}`,
   );
-}
-
-function minute(time: number): string {
-  return `${new Date(time).toISOString().slice(0, 16).replace("T", " ")}Z`;
 }

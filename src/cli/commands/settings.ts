@@ -40,6 +40,19 @@ export function wholeNumber(text: string, option: string): number {
   return Number(text);
 }
 
+const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A duration of an option in ms: a number with its unit, e.g. `90s` or `1.5h`. Throws USAGE. */
+export function durationOf(text: string, option: string): number {
+  const groups = /^(?<number>\d{1,12}(?:\.\d{1,6})?)(?<unit>ms|s|m|h|d)$/.exec(text.trim())?.groups;
+  const unit = Object.entries(unitsMs).find(([name]) => name === groups?.["unit"])?.[1];
+  const ms = Math.round(Number(groups?.["number"]) * (unit ?? Number.NaN));
+  if (Number.isSafeInteger(ms) && ms > 0) return ms;
+  throw usage(
+    `${option} expected a time from 1ms with its unit (ms, s, m, h, d), like 90s or 10m, got ${JSON.stringify(text)}`,
+  );
+}
+
 export async function readAll(input: AsyncIterable<Buffer | string>): Promise<string> {
   const pieces: Buffer[] = [];
   for await (const piece of input)

@@ -1,9 +1,12 @@
 import type { SessionRecord } from "../../client/types.js";
 import { LonghaulError } from "../../contracts/errors.js";
+import type { PublicJob } from "../../contracts/jobs.js";
 import type { SessionView } from "../../contracts/session.js";
 import { modelName } from "../../config.js";
+import type { Session } from "../backend.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { oneLine } from "../render/clean.js";
+import { openJobLines } from "../render/jobs.js";
 import { pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
 import { todoLines } from "../render/todos.js";
 import { wholeLine } from "../render/wrap.js";
@@ -36,21 +39,37 @@ export const showCommand = command({
       }),
     );
     const silent = view instanceof LonghaulError;
+    const openJobs = silent ? [] : await context.orStop(openJobsOf(session));
     if (silent && end === undefined)
       io.stderr.write(`${view.code}: ${oneLine(view.message)}; shown is what Temporal knows\n`);
     const url = backend.sessionUrl(id);
     if (options.json === true) {
-      const known = silent ? record : { ...view, ...(end === undefined ? {} : endOf(record)) };
+      const known = silent
+        ? record
+        : { ...view, openJobs, ...(end === undefined ? {} : endOf(record)) };
       const address = url === undefined ? {} : { temporalUi: url };
       io.stdout.write(`${JSON.stringify({ ...known, live: !silent, ...address }, undefined, 2)}\n`);
       return 0;
     }
     const terminal = terminalOf(io.stdout, io.env);
-    const lines = silent ? recordLines(record, url, terminal) : viewLines(view, url, terminal, end);
+    const lines = silent
+      ? recordLines(record, url, terminal)
+      : [...viewLines(view, url, terminal, end), ...openJobLines(openJobs, terminal)];
     for (const line of lines) io.stdout.write(`${line}\n`);
     return 0;
   },
 });
+
+/** None when a worker of an older build, or none any more, answers. */
+async function openJobsOf(session: Session): Promise<readonly PublicJob[]> {
+  try {
+    const { values } = await session.projections({ timeoutMs: readTimeoutMs });
+    return (values.jobs ?? []).filter((job) => job.finishedAt === undefined);
+  } catch (error) {
+    if (error instanceof LonghaulError) return [];
+    throw error;
+  }
+}
 
 /** Codes that say that nobody answers for a session that is there. */
 const silences: ReadonlySet<string> = new Set(["NO_WORKER", "SESSION_FAULTED"]);

@@ -3,14 +3,14 @@ import type { ModelRoute, Settings } from "../../config.js";
 import { LonghaulError } from "../../contracts/errors.js";
 import type { WorkerRequest } from "../backend.js";
 import type { Context } from "../command.js";
-import type { ToolDefinition } from "../../tools/define.js";
+import type { LoadedTools } from "../../tools/load.js";
 import { progress } from "../progress.js";
 
 export const toolsOption = {
   tools: {
     type: "string",
     value: "file",
-    help: "a TypeScript or JavaScript file with tools of your own, for the worker this starts",
+    help: "a TypeScript or JavaScript file with tools and job kinds of your own, for the worker this starts",
   },
 } as const;
 
@@ -24,9 +24,9 @@ export async function workerParts(
   return {
     roles: ["session", "host"],
     hostId: settings.hostId,
-    tools: await context.orStop(
+    ...(await context.orStop(
       loadTools(settings, toolsFile === undefined ? undefined : resolve(io.cwd, toolsFile)),
-    ),
+    )),
     async models(store) {
       const { providersFromEnv } = await import("../../models/providers.js");
       return namingFile(settings, () => providersFromEnv(io.env, settings.file, store));
@@ -34,11 +34,11 @@ export async function workerParts(
   };
 }
 
-/** `web_fetch` where the deployment allows it, and the tools of a file. */
+/** `web_fetch` where the deployment allows it, and the tools and job kinds of a file. */
 async function loadTools(
   { file: { webFetch: allowed = false } }: Settings,
   path: string | undefined,
-): Promise<readonly ToolDefinition[]> {
+): Promise<LoadedTools> {
   const [{ webFetch }, { builtinTools }, { loadToolsFile }] = await Promise.all([
     import("../../tools/web-fetch.js"),
     import("../../tools/builtin.js"),
@@ -48,8 +48,9 @@ async function loadTools(
     allow: allowed !== false,
     ...(typeof allowed === "boolean" ? {} : { allowHosts: allowed }),
   });
-  if (path === undefined) return web;
-  return [...web, ...(await loadToolsFile(path, { taken: [...builtinTools, ...web] }))];
+  if (path === undefined) return { tools: web, jobKinds: [] };
+  const { tools, jobKinds } = await loadToolsFile(path, { taken: [...builtinTools, ...web] });
+  return { tools: [...web, ...tools], jobKinds };
 }
 
 /**

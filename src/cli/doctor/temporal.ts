@@ -1,3 +1,4 @@
+import { searchAttributes } from "../../contracts/names.js";
 import { fail, ok, warn, type Check } from "./check.js";
 
 /** The server that this environment and data directory lead to. */
@@ -75,7 +76,7 @@ export function attributeCheck(wanted: readonly string[], facts: AttributeFacts)
     return warn(
       name,
       `those of "${namespace}" cannot be read (${refused})`,
-      `ask for the right to list them, or have these registered as Keyword: ${wanted.join(", ")}`,
+      `ask for the right to list them, or have these registered: ${wanted.map((one) => `${one} (${typeOf(one)})`).join(", ")}`,
     );
   const missing = wanted.filter((one) => !present.has(one));
   if (missing.length > 0)
@@ -83,17 +84,21 @@ export function attributeCheck(wanted: readonly string[], facts: AttributeFacts)
       name,
       `${missing.join(", ")} not registered in "${namespace}"`,
       `start a worker, which registers them, or run: temporal operator search-attribute create --address ${address} -n ${namespace} ${missing
-        .map((one) => `--name ${one} --type Keyword`)
+        .map((one) => `--name ${one} --type ${typeOf(one)}`)
         .join(" ")}`,
     );
   const wrong = wanted.filter((one) => !usable.has(one));
   return wrong.length > 0
     ? warn(
         name,
-        `${wrong.join(", ")} in "${namespace}" is not of type Keyword`,
+        wrong.map((one) => `${one} in "${namespace}" is not of type ${typeOf(one)}`).join("; "),
         "use another namespace (TEMPORAL_NAMESPACE), or remove it there and start a worker",
       )
     : ok(name, `${wanted.join(", ")} registered in "${namespace}"`);
+}
+
+function typeOf(name: string): string {
+  return Object.entries(searchAttributes).find(([known]) => known === name)?.[1] ?? "Keyword";
 }
 
 export interface Poller {

@@ -1,5 +1,6 @@
 import type { EndReason, LogEntry } from "../../contracts/log.js";
 import { oneLine } from "./clean.js";
+import { jobStatus } from "./jobs.js";
 import type { Style } from "./terminal.js";
 
 export interface Note {
@@ -27,6 +28,13 @@ export function noteOf(entry: LogEntry): Note | undefined {
         style: "yellow",
         text: `${oneLine(entry.data.command)} refused: ${entry.data.code}: ${oneLine(entry.data.message)}`,
       };
+    case "job/settled": {
+      const { id, status } = entry.data;
+      return {
+        style: status === "failed" ? "yellow" : "dim",
+        text: `job ${id} has ended: ${jobStatus(entry.data)}`,
+      };
+    }
     case "session/live":
       return entry.data.live
         ? undefined

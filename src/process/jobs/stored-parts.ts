@@ -4,11 +4,10 @@ import type { JobTail } from "../../contracts/jobs.js";
 import type { Store } from "../../contracts/store.js";
 import { type JobFd, type StoredPart, storedParts } from "../../store/job-output.js";
 import { decodeText, tailBytes } from "../utf8.js";
-import { type JobStreamName, jobStreams } from "./spool.js";
 
 /** How one output stream ended (design D7). */
 export interface JobStreamEnd {
-  readonly stream: JobStreamName;
+  readonly stream: string;
   /** Bytes the command printed. */
   readonly total: number;
   /** Bytes of them in the store; the others were dropped. */
@@ -61,7 +60,7 @@ export async function readJobStream(
 export async function describeStored(
   store: Pick<Store, "read">,
   session: string,
-  stream: JobStreamName,
+  stream: string,
   total: number,
   parts: readonly StoredPart[],
 ): Promise<JobStreamEnd> {
@@ -88,7 +87,7 @@ export async function readTails(
   session: string,
   ends: readonly JobStreamEnd[],
 ): Promise<readonly JobTail[]> {
-  const half = reportedBytes / jobStreams.length;
+  const half = Math.floor(reportedBytes / Math.max(1, ends.length));
   const tails: JobTail[] = [];
   for (const end of ends) {
     const others = ends.filter((other) => other !== end);
