@@ -168,6 +168,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
           hostControlQueue(hostId),
           20,
           "host.tools",
+          "host.present",
           "tool.seal",
           "job.begin",
           "job.end",

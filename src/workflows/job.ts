@@ -169,6 +169,7 @@ async function report(input: JobWorkflowInput, { outcome, silent }: Ended): Prom
     owner: token,
     report: "settled",
     outcome,
+    host: input.host,
     ...(silent === undefined ? {} : { silent }),
   };
   try {

@@ -8,6 +8,7 @@ import {
   getExternalWorkflowHandle,
   isCancellation,
   ParentClosePolicy,
+  sleep,
   startChild,
   TerminatedFailure,
   TimeoutFailure,
@@ -21,6 +22,7 @@ import type {
   JobWorkflowInput,
   JobWorkflowResult,
 } from "../contracts/jobs.js";
+import type { NewEntry } from "../contracts/log.js";
 import { commands, jobWorkflowId, workflowTypes } from "../contracts/names.js";
 import { rejection } from "../domain/commands.js";
 import { oneLine } from "../domain/details.js";
@@ -28,11 +30,16 @@ import type { JobAnswer, SessionEffect } from "../domain/effects.js";
 import { decideOverdue, nextOverdueAt } from "../domain/job-kill.js";
 import { jobDetails } from "../domain/job-texts.js";
 import { isLive, jobOf } from "../domain/jobs.js";
+import { driveReminders, livenessEntries, mustAskHost } from "../domain/place.js";
+import type { Drive } from "../domain/schedule-drive.js";
 import type { Session } from "../domain/session.js";
 import { cancelAnswered, payOwedWake, settleJob } from "../domain/session-jobs.js";
 import { lookCalls } from "./activity-calls.js";
 import type { Console } from "./console.js";
-import { awaitHost } from "./tool-table.js";
+import { awaitHost, isPresent, rebindTable } from "./tool-table.js";
+
+/** A probe is begun on its own. */
+const idleDrives: ReadonlySet<Drive["kind"]> = new Set(["keep", "probe"]);
 
 type StartJob = Extract<SessionEffect, { readonly kind: "start-job" }>;
 
@@ -48,8 +55,12 @@ export class EffectPump {
   readonly #scope = CancellationScope.current();
   readonly #running = new Set<Promise<void>>();
   readonly #starts = new Map<string, Promise<void>>();
+  /** Waits for a host that does not answer, and for the next reminder. */
   #standing: CancellationScope | undefined;
-  #probing: Promise<void> | undefined;
+  #awaiting: Promise<void> | undefined;
+  #timer: CancellationScope | undefined;
+  #armedFor: number | undefined;
+  #asking = false;
   #timing = false;
 
   constructor(session: Session, console: Pick<Console, "show" | "count">) {
@@ -59,7 +70,15 @@ export class EffectPump {
 
   /** Is there something to begin? */
   get due(): boolean {
-    return this.#session.effects.length > 0 || this.#mustProbe || this.#mustTime;
+    const { effects } = this.#session;
+    return (
+      effects.length > 0 ||
+      this.#mustAwait ||
+      this.#mustAsk ||
+      this.#mustTime ||
+      this.#mustLetGo ||
+      !idleDrives.has(this.#drive().kind)
+    );
   }
 
   /** Begins what is due. To be called when all handlers have finished (facts §0.11). */
@@ -69,20 +88,14 @@ export class EffectPump {
       const effect = effects.shift();
       if (effect === undefined) break;
       if (effect.kind === "start-job") this.#begin(() => this.#startJob(effect));
-      else this.#begin(() => this.#cancelQueued(effect));
+      else if (effect.kind === "cancel-job") this.#begin(() => this.#cancelQueued(effect));
+      else this.#bind(effect.epoch);
     }
     if (this.#mustTime) this.#begin(() => this.#timeOverdue());
-    if (this.#mustProbe) {
-      this.#standing = new CancellationScope({ cancellable: true, parent: this.#scope });
-      this.#probing = this.#standing
-        .run(() => awaitHost(this.#session))
-        .then(() => payOwedWake(this.#session))
-        .catch(ignoreCancellation)
-        .finally(() => {
-          this.#probing = undefined;
-          this.#console.show();
-        });
-    }
+    if (this.#mustLetGo) this.#letGo();
+    if (this.#mustAwait) this.#awaitHost();
+    this.#remind();
+    if (this.#mustAsk) this.#begin(() => this.#askHost());
     this.#console.count();
   }
 
@@ -126,15 +139,117 @@ export class EffectPump {
 
   /** Ends what waits without end, and lets the rest come to its end. */
   async stop(): Promise<void> {
-    this.#standing?.cancel();
-    await this.#probing;
+    this.#disarm();
+    this.#letGo();
+    await this.#awaiting;
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  get #mustProbe(): boolean {
+  /** A host that does not answer is waited for with one question in its queue. */
+  get #mustAwait(): boolean {
     const { place } = this.#session.folds;
-    const { closing } = this.#session;
-    return !place.live && place.host !== undefined && !closing && this.#probing === undefined;
+    return (
+      place.cold &&
+      place.host !== undefined &&
+      !place.suspended &&
+      this.#session.closing === undefined &&
+      this.#awaiting === undefined
+    );
+  }
+
+  get #mustAsk(): boolean {
+    return !this.#asking && mustAskHost(this.#session, this.#armedFor);
+  }
+
+  #drive(): Drive {
+    return driveReminders(this.#session, this.#armedFor);
+  }
+
+  /** Delivers what is due and keeps the one timer of the next reminder (spec/schedule C3). */
+  #remind(): void {
+    const drive = this.#drive();
+    switch (drive.kind) {
+      case "deliver":
+        this.#session.record(...(drive.entries as readonly NewEntry[]));
+        return;
+      case "disarm":
+        return this.#disarm();
+      case "arm": {
+        this.#disarm();
+        const { ms, at, summary } = drive;
+        const timer = new CancellationScope({ cancellable: true, parent: this.#scope });
+        this.#timer = timer;
+        this.#armedFor = at;
+        const fired = timer
+          .run(() => sleep(Math.max(1, ms), { summary }))
+          .then(() => {
+            this.#timer = undefined;
+            this.#armedFor = undefined;
+            // Its parent lets go of it.
+            timer.cancel();
+          })
+          .catch(ignoreCancellation);
+        void fired;
+        return;
+      }
+      case "keep":
+      case "probe":
+    }
+  }
+
+  #disarm(): void {
+    const timer = this.#timer;
+    this.#timer = undefined;
+    this.#armedFor = undefined;
+    timer?.cancel();
+  }
+
+  /** Asks once; an answer counts when the session is still bound to that host. */
+  async #askHost(): Promise<void> {
+    const session = this.#session;
+    const { host, epoch } = session.folds.place;
+    if (host === undefined) return;
+    this.#asking = true;
+    const answered = await isPresent(host);
+    this.#asking = false;
+    if (session.folds.place.epoch !== epoch) return;
+    if (answered) {
+      session.answeredAt = session.now;
+      payOwedWake(session);
+    } else {
+      const why = `host ${host} did not answer within 60 s`;
+      session.record(...livenessEntries(session.folds.place, { cold: true }, why));
+    }
+  }
+
+  #awaitHost(): void {
+    const standing = new CancellationScope({ cancellable: true, parent: this.#scope });
+    this.#standing = standing;
+    this.#awaiting = standing
+      .run(() => awaitHost(this.#session))
+      .then(() => payOwedWake(this.#session))
+      .catch(ignoreCancellation)
+      .finally(() => {
+        if (this.#standing === standing) this.#standing = undefined;
+        this.#awaiting = undefined;
+        standing.cancel();
+        this.#console.show();
+      });
+  }
+
+  get #mustLetGo(): boolean {
+    return this.#standing !== undefined && this.#session.folds.place.suspended;
+  }
+
+  #letGo(): void {
+    const standing = this.#standing;
+    this.#standing = undefined;
+    standing?.cancel();
+  }
+
+  #bind(epoch: number): void {
+    this.#letGo();
+    this.#begin(() => rebindTable(this.#session, epoch));
   }
 
   get #mustTime(): boolean {
