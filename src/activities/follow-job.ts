@@ -139,11 +139,10 @@ async function attend(
   });
   const timers: NodeJS.Timeout[] = [];
   const onStopping = (): void => {
-    if (!followed.outlivesWorker) return;
-    // A kill is brought to its end if it can be.
+    // What it was told is carried out if there is time; it hears of no other reason any more.
     if (context.cancellationSignal.aborted)
-      timers.push(setTimeout(() => followed.detach(), deps.shutdownGraceMs));
-    else followed.detach();
+      timers.push(setTimeout(() => followed.shutDown(), deps.shutdownGraceMs));
+    else if (followed.outlivesWorker) followed.detach();
   };
   const forget = onAbort(deps.stopping, onStopping);
   try {
@@ -165,9 +164,7 @@ async function endOf(followed: FollowedJob, context: Context): Promise<JobOutcom
   const end = await followed.done;
   if (end.kind === "ended") return end.outcome;
   if (end.why === "displaced") throw again("a later attempt follows this job", "JobDisplaced");
-  // As a cancelled one only what the server did not ask to cancel: that would be the activity's end.
-  if (context.cancellationSignal.aborted && context.cancellationDetails?.cancelRequested !== true)
-    await context.cancelled;
+  if (context.cancellationSignal.aborted) await context.cancelled;
   throw again("the worker stops; the job goes on", "WorkerStops");
 }
 

@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { WorkflowHandle } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import { expect } from "vitest";
 import type { JsonObject } from "../../src/contracts/header.js";
 import type { JobOutcome, JobReport, JobWorkflowInput } from "../../src/contracts/jobs.js";
 import { commands, jobWorkflowId } from "../../src/contracts/names.js";
-import { type JobKey, spoolDirectory } from "../../src/process/jobs/spool.js";
+import type { JobKey } from "../../src/process/jobs/spool.js";
 import { writeBundle } from "../../src/worker/bundle.js";
 import type { RunningWorker, StartWorkerOptions } from "../../src/worker/index.js";
 import { testKinds } from "./job-kinds.js";
@@ -62,22 +62,26 @@ export interface JobLab {
   pidIn(name: string): Promise<number>;
 }
 
-/** A session worker that stays, a host worker that may come and go, and somebody who owns jobs. */
+/**
+ * A session worker that stays, a host worker that may come and go, and somebody who owns jobs; on another server than the
+ * lab's when its client, and in `options` its address, are given.
+ */
 export async function openJobLab(
   lab: Lab,
   workflowBundlePath: string,
   options: Partial<StartWorkerOptions> = {},
+  temporal: Client = lab.temporal,
 ): Promise<JobLab> {
   const place = await lab.emptyPlace({ workflowBundlePath, jobKinds: testKinds, ...options });
   await place.start({ roles: ["session"] });
   const session = `t-${randomUUID()}`;
-  const owner = await lab.temporal.workflow.start("listener", {
+  const owner = await temporal.workflow.start("listener", {
     workflowId: session,
     taskQueue: place.queue,
   });
   const token = `${session}:${owner.firstExecutionRunId}`;
   // By its id alone, whatever run it is in.
-  const latest = lab.temporal.workflow.getHandle(session);
+  const latest = temporal.workflow.getHandle(session);
   const cwd = await lab.workspace();
   let jobs = 0;
   const reports = async (): Promise<readonly JobReport[]> =>
@@ -112,12 +116,12 @@ export async function openJobLab(
         ...changes,
       };
       const workflowId = jobWorkflowId(session, jobId, nonce);
-      await lab.temporal.workflow.start("job", {
+      await temporal.workflow.start("job", {
         workflowId,
         taskQueue: place.queue,
         args: [given],
       });
-      const handle = lab.temporal.workflow.getHandle(workflowId);
+      const handle = temporal.workflow.getHandle(workflowId);
       return {
         key: { home: place.home, sessionId: session, jobId, nonce },
         token: given.token,
@@ -152,7 +156,7 @@ export async function openJobLab(
       };
     },
     async ask(name, input, queue = place.queue) {
-      return await lab.temporal.workflow.execute("ask", {
+      return await temporal.workflow.execute("ask", {
         workflowId: `ask-${randomUUID()}`,
         taskQueue: place.queue,
         args: [name, input, queue],
@@ -170,5 +174,3 @@ export async function openJobLab(
   };
   return jobLab;
 }
-
-export { spoolDirectory };

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect } from "vitest";
+import type { Client } from "@temporalio/client";
+import { TestWorkflowEnvironment } from "@temporalio/testing";
+import { afterAll, beforeAll, expect, inject } from "vitest";
 import type { LookJobsAnswer, ReadJobAnswer } from "../../src/contracts/activities.js";
 import type { JobOutcome } from "../../src/contracts/jobs.js";
 import { hostControlQueue, jobWorkflowId } from "../../src/contracts/names.js";
@@ -9,6 +11,7 @@ import { isFollowed } from "../../src/process/jobs/follower-lock.js";
 import { spoolDirectory } from "../../src/process/jobs/spool.js";
 import { isAlive } from "../support/job-bench.js";
 import { bundleOfTests, type LabJob, namespace, openJobLab } from "../support/job-lab.js";
+import { serverArguments } from "../support/server-arguments.js";
 import { test, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
 
@@ -137,6 +140,23 @@ test.concurrent("a job whose activity is cut off by the worker's grace is left a
   });
 });
 
+test.concurrent("a body that does not heed its kill does not keep its worker from stopping", async ({
+  lab,
+}) => {
+  const bench = await openJobLab(lab, bundle.path);
+  const worker = await bench.hostUp();
+  const job = await bench.start("report", { text: "", until: "never", stubborn: true });
+  await eventually(async () => expect(await bench.content("runs")).not.toBe(""));
+  await job.kill("go away");
+  await eventually(async () => expect(await bench.content("stops")).toBe("Error: go away\n"));
+  await worker.stop();
+  expect(await job.settled()).toEqual({
+    status: "failed",
+    detail: `worker shutdown on ${bench.place.hostId}`,
+  });
+  await bench.write("never");
+});
+
 test.concurrent("an operator's pause and reset leave the process alone, and nothing runs twice", async ({
   lab,
 }) => {
@@ -209,6 +229,49 @@ test.concurrent("a job whose workflow was terminated is ended, and its session i
   expect(await bench.content("stops")).toBe(`Error: ${detail}\n`);
 });
 
+test("a server without worker commands tells the same by heartbeats: a kill, a terminate, a reset", async ({
+  lab,
+}) => {
+  const server = await TestWorkflowEnvironment.createLocal({
+    server: {
+      executable: { type: "existing-path", path: inject("temporalBinary") },
+      log: { format: "pretty", level: "error" },
+      extraArgs: serverArguments().map((argument) =>
+        argument.replace(/(WorkerCommand\w*)=true$/, "$1=false"),
+      ),
+    },
+  });
+  try {
+    const { address, client } = server;
+    const bench = await openJobLab(lab, bundle.path, { connection: { address } }, client);
+    await bench.hostUp();
+    const killed = await bench.start("bash", { command: "echo $$ > killed; exec sleep 600" });
+    const cut = await bench.start("bash", { command: "echo $$ > cut; exec sleep 600" });
+    const again = await bench.start("bash", { command: counting });
+    const pids = [await bench.pidIn("killed"), await bench.pidIn("cut"), await bench.pidIn("pid")];
+    for (const job of [killed, cut, again]) await job.follower();
+    await killed.kill("enough");
+    await cut.handle.terminate("by an operator");
+    await resetToBegin(client, again);
+    expect(await killed.settled()).toMatchObject({ status: "killed", detail: "signal: SIGTERM" });
+    expect(await cut.settled()).toMatchObject({
+      status: "failed",
+      detail: "job host ended: terminated",
+    });
+    await eventually(async () => {
+      expect((await again.handle.describe()).status.name).toBe("RUNNING");
+      expect((await again.follower()).details).toMatchObject({ stderr: 0 });
+    });
+    expect(await Promise.all(pids.map(isAlive))).toEqual([false, false, true]);
+    await bench.write("done");
+    await expectCounted(lab, again, await again.settled());
+    expect(await bench.content("runs")).toBe(`${pids[2]}\n`);
+    await bench.place.stop();
+  } finally {
+    await server.teardown();
+  }
+});
+
 test.concurrent("a job workflow that was terminated while its host had no worker is cleared up when one starts", async ({
   lab,
 }) => {
@@ -233,17 +296,7 @@ test.concurrent("a job workflow that was reset goes on with the same process", a
   const job = await bench.start("bash", { command: counting });
   const pid = await bench.pidIn("pid");
   await job.follower();
-  const { events } = await job.handle.fetchHistory();
-  const task = events?.find(
-    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "job.begin",
-  )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
-  await lab.temporal.workflowService.resetWorkflowExecution({
-    namespace,
-    workflowExecution: { workflowId: job.handle.workflowId },
-    reason: "by an operator",
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task ?? null,
-  });
+  await resetToBegin(lab.temporal, job);
   await eventually(async () => {
     expect((await job.handle.describe()).status.name).toBe("RUNNING");
     expect((await job.follower()).details).toMatchObject({ stderr: 0 });
@@ -457,6 +510,20 @@ test.concurrent("jobs of the three test kinds run beside shell jobs: final outpu
   await bench.write("finish");
   expect(await watched.settled()).toMatchObject({ tails: [{ text: "x\ny\n" }] });
 });
+
+async function resetToBegin(client: Client, { handle }: LabJob): Promise<void> {
+  const { events } = await handle.fetchHistory();
+  const task = events?.find(
+    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "job.begin",
+  )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
+  await client.workflowService.resetWorkflowExecution({
+    namespace,
+    workflowExecution: { workflowId: handle.workflowId },
+    reason: "by an operator",
+    requestId: randomUUID(),
+    workflowTaskFinishEventId: task ?? null,
+  });
+}
 
 /** The numbers 1 to n, each once. */
 async function expectCounted(lab: Lab, { key }: LabJob, outcome: JobOutcome): Promise<void> {
