@@ -19,7 +19,7 @@ export function parseDuration(text: string): number | undefined {
   let largest = Infinity;
   while (rest !== "") {
     const part =
-      /^(?<count>\d{1,15}(?:\.\d{1,6})?) ?(?<unit>[a-z]+)(?:,? and |, ?| )?(?=\d|$)/.exec(rest);
+      /^(?<count>\d{1,15}(?:\.\d{1,6})?) ?(?<unit>[a-z]+)(?:(?:,? and |, ?| )?(?=\d)|$)/.exec(rest);
     const { count, unit } = part?.groups ?? {};
     const seconds = units.find(
       ([names]) => unit !== undefined && names.split(" ").includes(unit),
@@ -35,4 +35,16 @@ export function parseDuration(text: string): number | undefined {
   return largest < Infinity && Math.abs(total - whole) < 1e-6 * Math.max(1, total)
     ? whole
     : undefined;
+}
+
+/** Whole seconds as `parseDuration` reads them back: `15m`, `1h30m`, `2d`. */
+export function formatDuration(seconds: number): string {
+  let rest = seconds;
+  let text = "";
+  for (const [names, size] of units.slice(1)) {
+    const count = Math.floor(rest / size);
+    if (count > 0) text += `${count}${names.charAt(0)}`;
+    rest -= count * size;
+  }
+  return text === "" ? "0s" : text;
 }

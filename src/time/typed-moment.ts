@@ -10,8 +10,13 @@ export const momentForms =
   'a time such as "tomorrow 9:00", "2026-12-01 09:00", "2026-12-01T09:00:00+01:00", "09:30", "5pm" or "fri 17:00"';
 
 export type Moment =
-  /** `timeZone`: the one it was read in. */
-  | { readonly kind: "moment"; readonly ms: number; readonly timeZone: string }
+  /** `timeZone`: the one it was read in; `absolute`: it named its own offset. */
+  | {
+      readonly kind: "moment";
+      readonly ms: number;
+      readonly timeZone: string;
+      readonly absolute: boolean;
+    }
   /** Read, but the rules of reminders refuse it (spec/schedule §4). */
   | { readonly kind: "refused"; readonly refusal: ScheduleRefusal }
   /** Not of the grammar; `why` says more when there is more to say. */
@@ -34,12 +39,13 @@ const locals = [
 
 /**
  * The instant that a person means, who types a date or time where it is `now` (epoch ms) in `timeZone`. A clock time alone is
- * the next such time; a day of the week the next such day, today while that time is still to come. A zone at its end wins.
+ * the next such time; a day of the week the next such day, today while that time is still to come. A zone at its end wins over `timeZone`,
+ * which is undefined where nobody knows it.
  */
-export function parseMoment(text: string, now: number, timeZone: string): Moment {
+export function parseMoment(text: string, now: number, timeZone: string | undefined): Moment {
   const typed = text.trim().replaceAll(/\s+/g, " ");
   const fixed = absolute.exec(typed)?.groups;
-  if (fixed !== undefined) return absoluteMoment(fixed, timeZone);
+  if (fixed !== undefined) return absoluteMoment(fixed, timeZone ?? "UTC");
   const local = locals
     .map((pattern) => pattern.exec(typed)?.groups)
     .find((one) => one !== undefined);
@@ -47,10 +53,14 @@ export function parseMoment(text: string, now: number, timeZone: string): Moment
   const time = clockTime(local);
   if (typeof time !== "string") return time;
   const named = local["zone"];
-  const used =
-    named === undefined ? timeZone : canonicalZone(named.toLowerCase() === "utc" ? "UTC" : named);
-  if (used === undefined)
-    return { kind: "unreadable", why: `no zone of the zone database is called ${named}` };
+  const used = named === undefined ? timeZone : zoneOf(named);
+  if (used === undefined) {
+    const why =
+      named === undefined
+        ? "which time zone is meant is not known"
+        : `no zone of the zone database is called ${named}`;
+    return { kind: "unreadable", why };
+  }
   const here = Temporal.Instant.fromEpochMilliseconds(now).toZonedDateTimeISO(used);
   const today = here.toPlainDate();
   const on = (chosen: string): Moment => resolved({ date: chosen, time, time_zone: used });
@@ -90,7 +100,7 @@ function absoluteMoment(groups: Groups, timeZone: string): Moment {
   const shift = /^[+-]\d{4}$/.test(given) ? `${given.slice(0, 3)}:${given.slice(3)}` : given;
   const parsed = parseAt(`${groups["date"]}T${time}${shift}`);
   return parsed.ok
-    ? { kind: "moment", ms: parsed.ms, timeZone }
+    ? { kind: "moment", ms: parsed.ms, timeZone, absolute: true }
     : { kind: "refused", refusal: parsed };
 }
 
@@ -123,7 +133,11 @@ function resolved(local: LocalTime): Moment {
   const ms = parseInstant(answer.scheduledAt);
   return ms === undefined
     ? { kind: "unreadable" }
-    : { kind: "moment", ms, timeZone: answer.timeZone };
+    : { kind: "moment", ms, timeZone: answer.timeZone, absolute: false };
+}
+
+function zoneOf(name: string): string | undefined {
+  return canonicalZone(/^utc$/i.test(name) ? "UTC" : name);
 }
 
 function hintFor(typed: string): { readonly why?: string } {
