@@ -37,6 +37,8 @@ export default defineConfig({
         test: {
           ...temporal,
           name: "temporal-cold",
+          // Mostly waits: a cold worker drops tasks that come during an eviction, and the server gives them again.
+          maxWorkers: 2,
           include: ["test/temporal/**/*.test.ts"],
           env: { LONGHAUL_TEST_CACHE: "0" },
         },

@@ -13,7 +13,7 @@ import { jobDetails, ownerDisposed } from "../domain/job-texts.js";
 import type { FollowedJob, JobProgressDetails } from "../kinds/following.js";
 import type { JobHost } from "../kinds/job-host.js";
 import { whileBeating } from "./heartbeat.js";
-import { endOfHost, isOwnerGone, reportJob } from "./job-calls.js";
+import { isOwnerGone, meaningOfCancel, reportJob } from "./job-calls.js";
 import { killReason } from "./kill-reason.js";
 import { ProgressTeller } from "./progress-teller.js";
 
@@ -61,16 +61,21 @@ export function createFollowJob(
     return await attend(deps, context, input, { scheduledAt, attempt }, async (followed) => {
       const stopWatching = watchOwner(deps, input, () => followed.kill(ownerDisposed));
       let hostEnded: string | undefined;
+      const over = new AbortController();
       const onCancel = async (): Promise<void> => {
         const why = context.cancellationDetails;
-        if (why?.cancelRequested === true)
-          followed.kill(followed.takesReason ? await killReason(deps.client, input) : undefined);
-        else if (why?.workerShutdown === true) followed.shutDown();
-        else if (why?.notFound === true) {
-          hostEnded = await endOfHost(deps.client, input);
-          if (hostEnded === undefined) followed.detach();
-          else followed.kill(jobDetails.hostEnded(hostEnded));
-        } else followed.detach();
+        if (why?.workerShutdown === true) return followed.shutDown();
+        if (why?.cancelRequested !== true && why?.notFound !== true) return followed.detach();
+        const { activityId, workflowExecution } = context.info;
+        const activity = { activityId, runId: workflowExecution?.runId ?? "" };
+        const meaning = await meaningOfCancel(deps.client, input, activity, over.signal);
+        if (meaning === undefined) return undefined;
+        if (meaning.does === "detach") return followed.detach();
+        hostEnded = meaning.hostEnded;
+        if (hostEnded !== undefined) return followed.kill(jobDetails.hostEnded(hostEnded));
+        return followed.kill(
+          followed.takesReason ? await killReason(deps.client, input) : undefined,
+        );
       };
       onAbort(context.cancellationSignal, onCancel);
       try {
@@ -85,6 +90,7 @@ export function createFollowJob(
         return settled;
       } finally {
         stopWatching();
+        over.abort();
       }
     });
   };
@@ -133,11 +139,10 @@ async function attend(
   });
   const timers: NodeJS.Timeout[] = [];
   const onStopping = (): void => {
-    if (!followed.outlivesWorker) return;
-    // A kill is brought to its end if it can be.
+    // What it was told is carried out if there is time; it hears of no other reason any more.
     if (context.cancellationSignal.aborted)
-      timers.push(setTimeout(() => followed.detach(), deps.shutdownGraceMs));
-    else followed.detach();
+      timers.push(setTimeout(() => followed.shutDown(), deps.shutdownGraceMs));
+    else if (followed.outlivesWorker) followed.detach();
   };
   const forget = onAbort(deps.stopping, onStopping);
   try {
@@ -159,8 +164,7 @@ async function endOf(followed: FollowedJob, context: Context): Promise<JobOutcom
   const end = await followed.done;
   if (end.kind === "ended") return end.outcome;
   if (end.why === "displaced") throw again("a later attempt follows this job", "JobDisplaced");
-  if (context.cancellationSignal.aborted && context.cancellationDetails?.cancelRequested !== true)
-    await context.cancelled;
+  if (context.cancellationSignal.aborted) await context.cancelled;
   throw again("the worker stops; the job goes on", "WorkerStops");
 }
 

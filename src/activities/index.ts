@@ -1,5 +1,9 @@
 import type { Client } from "@temporalio/client";
-import type { HostActivities, SessionActivities } from "../contracts/activities.js";
+import type {
+  HostActivities,
+  LocalActivities,
+  SessionActivities,
+} from "../contracts/activities.js";
 import type { Store } from "../contracts/store.js";
 import type { Models } from "../models/registry.js";
 import type { ToolRegistry } from "../tools/registry.js";
@@ -10,6 +14,8 @@ import { createLookJobs, createReadJob } from "./read-job.js";
 import { createRunTool, createSealTool } from "./run-tool.js";
 import { createSessionSource } from "./session-source.js";
 import { SurfaceReader } from "./surface-reader.js";
+import { timeReading } from "../time/reading.js";
+import { resolveLocalTime } from "../time/resolve-zone.js";
 import { createHostTools, createSharedTools } from "./tables.js";
 
 export interface ActivityDeps {
@@ -32,7 +38,7 @@ export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
 }
 
 /** On the queue `longhaul`. */
-export function createSessionActivities(deps: ActivityDeps): SessionActivities {
+export function createSessionActivities(deps: ActivityDeps): SessionActivities & LocalActivities {
   const source = createSessionSource(deps.client);
   return {
     callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
@@ -40,6 +46,8 @@ export function createSessionActivities(deps: ActivityDeps): SessionActivities {
     "tool.run": createRunTool({ ...deps, source }),
     "job.read": createReadJob(deps.store),
     "job.look": createLookJobs(deps.client),
+    "zone.resolve": async (local) => resolveLocalTime(local),
+    "time.reading": async (input) => timeReading(input),
   };
 }
 
@@ -47,6 +55,7 @@ export function createSessionActivities(deps: ActivityDeps): SessionActivities {
 export function createHostActivities(deps: HostActivityDeps): HostActivities {
   return {
     "host.tools": createHostTools(deps.tools, deps.jobs.kinds, deps.host),
+    "host.present": async () => ({ host: deps.host }),
     "tool.run": createRunTool({ ...deps, source: createSessionSource(deps.client) }),
     "tool.seal": createSealTool(deps),
     "job.begin": createBeginJob(deps),

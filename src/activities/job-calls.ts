@@ -1,9 +1,4 @@
-import {
-  type Client,
-  isGrpcServiceError,
-  type WorkflowExecutionDescription,
-  WorkflowNotFoundError,
-} from "@temporalio/client";
+import { type Client, isGrpcServiceError, WorkflowNotFoundError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import type { JobRef } from "../contracts/activities.js";
 import { LonghaulError } from "../contracts/errors.js";
@@ -15,17 +10,27 @@ const callMs = 10_000;
 /** How long a report is tried again while the server is away, ms; the session looks after its jobs itself as well. */
 const reportPatienceMs = 60_000;
 
-/** What the server says of a workflow, by its latest run. */
+/** `PENDING_ACTIVITY_STATE_CANCEL_REQUESTED` */
+const cancelRequested = 3;
+
+/** What the server says of a workflow, by its latest run unless another is named. */
 export type Seen =
-  | { readonly state: "open" | "closed"; readonly status: string; readonly firstRunId: string }
+  | {
+      readonly state: "open" | "closed";
+      readonly status: string;
+      readonly firstRunId: string;
+      /** Ids of its activities that are to be cancelled. */
+      readonly cancelled: readonly string[];
+    }
   /** It never was, or is no longer kept. */
   | { readonly state: "missing" }
   /** Nobody could say. */
   | { readonly state: "unknown"; readonly error: unknown };
 
-export async function lookAt(client: Client, workflowId: string): Promise<Seen> {
+export async function lookAt(client: Client, workflowId: string, runId?: string): Promise<Seen> {
   try {
-    const found = await unbound(client, () => client.workflow.getHandle(workflowId).describe());
+    const handle = client.workflow.getHandle(workflowId, runId);
+    const found = await unbound(client, () => handle.describe());
     const { status } = found;
     if (status.name === "UNKNOWN" || status.name === "UNSPECIFIED")
       return { state: "unknown", error: new Error(`status ${status.name}`) };
@@ -34,12 +39,47 @@ export async function lookAt(client: Client, workflowId: string): Promise<Seen> 
     return {
       state: open ? "open" : "closed",
       status: status.name.toLowerCase(),
-      firstRunId: firstRunOf(found),
+      firstRunId: found.raw.workflowExecutionInfo?.firstRunId ?? "",
+      cancelled: (found.raw.pendingActivities ?? []).flatMap(({ activityId, state }) =>
+        Number(state) === cancelRequested && typeof activityId === "string" ? [activityId] : [],
+      ),
     };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return { state: "missing" };
     return { state: "unknown", error };
   }
+}
+
+/** What a cancel of a follower means. */
+export type CancelMeaning =
+  /** It was asked for, or nobody needs the job any more because its workflow has ended. */
+  | { readonly does: "kill"; readonly hostEnded?: string }
+  /** It is for this attempt or this run only; another one goes on with the job. */
+  | { readonly does: "detach" };
+
+/**
+ * Asks the server until it answers. A server with worker commands tells its worker `cancelRequested` also when a workflow is
+ * terminated or reset (facts §0.16), so that alone is no reason to end a job. Undefined when `signal` aborts.
+ */
+export async function meaningOfCancel(
+  client: Client,
+  job: Pick<JobRef, "sessionId" | "jobId" | "nonce">,
+  activity: { readonly runId: string; readonly activityId: string },
+  signal: AbortSignal,
+): Promise<CancelMeaning | undefined> {
+  const workflowId = jobWorkflowId(job.sessionId, job.jobId, job.nonce);
+  for (let pause = 100; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
+    const run = await lookAt(client, workflowId, activity.runId);
+    if (run.state === "open") {
+      return { does: run.cancelled.includes(activity.activityId) ? "kill" : "detach" };
+    }
+    const latest = run.state === "unknown" ? run : await lookAt(client, workflowId);
+    if (latest.state === "open") return { does: "detach" };
+    if (latest.state === "closed") return { does: "kill", hostEnded: latest.status };
+    if (latest.state === "missing") return { does: "kill", hostEnded: "missing" };
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+  return undefined;
 }
 
 /** The job's workflow is closed for certain: how it ended. Undefined when it is open or nobody could say. */
@@ -112,10 +152,6 @@ export function failureOf(error: unknown): unknown {
   if (!(error instanceof LonghaulError)) return error;
   const nonRetryable = error.code !== "STORE_UNAVAILABLE";
   return ApplicationFailure.create({ type: error.code, message: error.message, nonRetryable });
-}
-
-function firstRunOf({ raw }: WorkflowExecutionDescription): string {
-  return raw.workflowExecutionInfo?.firstRunId ?? "";
 }
 
 function rootOf(error: unknown): unknown {

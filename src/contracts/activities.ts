@@ -1,6 +1,7 @@
 import type { JsonObject, RequestConfig } from "./header.js";
 import type { JobOffsets, JobOutcome, JobStreamRead, StoredOutput } from "./jobs.js";
 import type { ModelOutcome, ModelRoute } from "./model.js";
+import type { LocalTime, ZoneAnswer } from "./schedule.js";
 import type { ArgumentsRef, HostAnswer, ToolOutcome, ToolPermissions, ToolTable } from "./tools.js";
 
 /** Inputs of activities are a versioned contract: a worker accepts the release before (design D16). */
@@ -116,6 +117,23 @@ export interface LookJobsAnswer {
   readonly statuses: readonly string[];
 }
 
+export interface ReadTimeInput {
+  /** Workflow time, epoch ms. */
+  readonly now: number;
+  readonly turn: number;
+  readonly step: number;
+  /** Distinct time zones of the open turn's user messages. */
+  readonly zones: readonly string[];
+  /** Ms since the previous message the model saw (step 1), or since the previous reading; absent: there was none. */
+  readonly sinceMs?: number;
+}
+
+/** Local activities of the session workers: nothing that depends on zone data happens in workflow code (design D11). */
+export interface LocalActivities {
+  "zone.resolve"(input: LocalTime): Promise<ZoneAnswer>;
+  "time.reading"(input: ReadTimeInput): Promise<string>;
+}
+
 /** On the session workers' queue `longhaul`. */
 export interface SessionActivities {
   callModel(input: CallModelInput): Promise<ModelOutcome>;
@@ -128,6 +146,8 @@ export interface SessionActivities {
 /** On a host's queues; `host.tools` also on `longhaul.hosts`. */
 export interface HostActivities {
   "host.tools"(input: SessionRef): Promise<HostAnswer>;
+  /** On `.control`: the host answers. */
+  "host.present"(input: SessionRef): Promise<{ readonly host: string }>;
   "tool.run"(input: RunToolInput): Promise<ToolOutcome>;
   "tool.seal"(input: SealToolInput): Promise<void>;
   /** On `.control`: one attempt. */

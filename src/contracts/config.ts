@@ -1,5 +1,6 @@
 import type { RequestConfig } from "./header.js";
 import type { JobsConfig } from "./jobs.js";
+import type { ScheduleConfig } from "./schedule.js";
 
 /** Frozen into the session at creation, changed only by `session/config` (design D12). */
 export interface SessionConfig {
@@ -18,6 +19,15 @@ export interface SessionConfig {
   readonly limits: SessionLimits;
   /** Background jobs; what is left out has its default (spec/jobs §13). */
   readonly jobs?: Partial<JobsConfig>;
+  /** Reminders; absent or false: off (spec/schedule §1). */
+  readonly schedule?: boolean | Partial<ScheduleConfig>;
+  /** The model is told the time (spec/schedule §8); absent or false: off. */
+  readonly timeContext?: boolean | TimeContextConfig;
+}
+
+export interface TimeContextConfig {
+  /** At most one reading in so many ms; 0: at every step. */
+  readonly refreshIntervalMs: number;
 }
 
 export interface SessionLimits {

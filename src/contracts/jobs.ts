@@ -191,6 +191,8 @@ export type JobReport = {
   | {
       readonly report: "settled";
       readonly outcome: JobOutcome;
+      /** The host it ran on. */
+      readonly host?: string;
       /** No worker of the host answered for it: its session may be cold (design D5). */
       readonly silent?: true;
     }

@@ -4,6 +4,7 @@ import type { ErrorCode } from "./errors.js";
 import type { RequestHeader } from "./header.js";
 import type { JobEventData, JobKindRow } from "./jobs.js";
 import type { ModelFailure, StreamRef, Usage } from "./model.js";
+import type { ScheduleEventData } from "./schedule.js";
 import type { TodoItem } from "./todo.js";
 import type { ToolError, ToolOutcome, ToolRow } from "./tools.js";
 
@@ -38,7 +39,7 @@ export type EndReason =
   | { readonly kind: "interrupted" };
 
 /** Data of each entry type. Types of the harness keep its names; Longhaul's own are exported as `ignorable`. */
-export interface EventData extends JobEventData {
+export interface EventData extends JobEventData, ScheduleEventData {
   "user/message": { readonly message: UserMessage };
   "assistant/message": {
     readonly turn: number;
@@ -126,7 +127,14 @@ export interface EventData extends JobEventData {
     readonly jobKinds: readonly JobKindRow[];
   };
   "session/bound": { readonly host: string; readonly epoch: number };
-  "session/live": { readonly live: boolean; readonly why: string };
+  /** `live`: reminders and wakes may open turns. Not live: suspended, or the host does not answer (`cold`), or both. */
+  "session/live": {
+    readonly live: boolean;
+    readonly why: string;
+    readonly suspended?: true;
+    /** Absent in entries that tell no `suspended`: it is what `live` is not. */
+    readonly cold?: boolean;
+  };
   /** The running turn is to end; what was queued before it waits for the next wake. */
   "session/interrupt": { readonly reason: AbortReason; readonly keepInbox: boolean };
   "session/close": { readonly reason?: string };

@@ -33,6 +33,10 @@ export const commands = {
   close: "session.close",
   configure: "session.configure",
   todoWrite: "todo.write",
+  suspend: "session.suspend",
+  resume: "session.resume",
+  rebind: "session.rebind",
+  scheduleChange: "schedule.change",
   jobStart: "job.start",
   jobKill: "job.kill",
 } as const;
@@ -47,6 +51,7 @@ export const queries = {
   surface: "session.surface",
   projections: "projections",
   jobs: "session.jobs",
+  reminders: "session.reminders",
 } as const;
 
 /** How a query fails that came between two workflow tasks; asked again it is answered. */
@@ -56,6 +61,9 @@ export const activityTypes = {
   callModel: "callModel",
   sharedTools: "tools.shared",
   hostTools: "host.tools",
+  presentHost: "host.present",
+  resolveZone: "zone.resolve",
+  readTime: "time.reading",
   runTool: "tool.run",
   sealTool: "tool.seal",
   startJob: "job.begin",
@@ -71,6 +79,7 @@ export const searchAttributes = {
   LonghaulParent: "Keyword",
   LonghaulHost: "Keyword",
   LonghaulOpenJobs: "Int",
+  LonghaulNextReminder: "Datetime",
 } as const;
 
 export type SearchAttributeName = keyof typeof searchAttributes;

@@ -4,6 +4,7 @@ import type { ErrorCode, Refusal } from "./errors.js";
 import type { JsonObject } from "./header.js";
 import type { PublicJob } from "./jobs.js";
 import type { LogEntry, SessionHeader } from "./log.js";
+import type { ScheduleChangeResult, ScheduleRecord } from "./schedule.js";
 import type { SearchAttributeName, SessionStateName } from "./names.js";
 import type { TodoItem } from "./todo.js";
 
@@ -27,6 +28,8 @@ export interface SendCommand {
   readonly mode: SendMode;
   /** Plain text, or text blocks. At most 256 KB. */
   readonly content: string;
+  /** Time zone of whoever writes, e.g. `Europe/Berlin`; told to the model where it is told the time. */
+  readonly timeZone?: string;
 }
 
 export interface SendResult {
@@ -107,6 +110,30 @@ export interface JobView extends PublicJob {
   /** It was told or read: no notice is to come. */
   readonly reported: boolean;
   readonly workflowId: string;
+}
+
+/** Moves a session to another host (design D5). */
+export interface RebindCommand {
+  readonly host: string;
+}
+
+export interface RemindersQuery {
+  /** The verdict on this change is wanted too. */
+  readonly requestId?: string;
+}
+
+/** Answer of the `session.reminders` query. Whoever asks derives `overdue` with its own clock (spec/schedule C7). */
+export interface RemindersView {
+  /** Reminders are switched on. */
+  readonly enabled: boolean;
+  /** Active ones, in the order of their creation. */
+  readonly records: readonly ScheduleRecord[];
+  /** Reminders can open turns now, as far as it is known. */
+  readonly live: boolean;
+  /** Why the log of reminders cannot be read. */
+  readonly fault?: string;
+  /** Absent: no such change is remembered. */
+  readonly outcome?: ScheduleChangeResult;
 }
 
 export type CommandResult = { readonly ok: true } | Refusal;

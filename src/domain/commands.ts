@@ -1,6 +1,7 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { NewEntry } from "../contracts/log.js";
 import { commands } from "../contracts/names.js";
+import type { ScheduleChangeResult } from "../contracts/schedule.js";
 import type {
   CommandResult,
   JobKillResult,
@@ -13,6 +14,9 @@ import { parseClose, parseConfigure, parseInterrupt, parseSend } from "./guards.
 import { parseJobKill, parseJobStart } from "./job-commands.js";
 import { decideClear, decideSend, pendingCount } from "./inbox.js";
 import type { Session } from "./session.js";
+import { livenessEntries } from "./place.js";
+import { parseRebind, rebindSession, resumeSession, suspendSession } from "./place-commands.js";
+import { decideScheduleChange } from "./schedule-change.js";
 import { killJob, startJob } from "./session-jobs.js";
 import { decideTodoWrite } from "./todo-command.js";
 
@@ -32,6 +36,11 @@ export function sendMessage(session: Session, input: unknown): SendResult | Refu
   if (decision.repeat) return { ok: true, id, seq: decision.seq };
   const gone = refusalOfState(session);
   if (gone !== undefined) return gone;
+  // Its turn runs first; what is overdue and owed comes after it (spec/schedule C2).
+  if (parsed.value.mode !== "inject") {
+    const { place } = session.folds;
+    session.record(...livenessEntries(place, { suspended: false }, "resumed by a message"));
+  }
   return { ok: true, id, seq: session.record(decision.entry) };
 }
 
@@ -91,6 +100,41 @@ export function writeTodos(session: Session, input: unknown): TodoWriteResult {
   return decision.result;
 }
 
+/** Stops the running turn and lets nothing open one until it is resumed (design D5). A repeat is accepted. */
+export function suspend(session: Session): CommandResult {
+  return refusalOfState(session) ?? suspendSession(session);
+}
+
+/** Ends a suspension. A session that is not suspended goes on as it is. */
+export function resume(session: Session): CommandResult {
+  return refusalOfState(session) ?? resumeSession(session);
+}
+
+export function rebind(session: Session, input: unknown): CommandResult {
+  const parsed = parseRebind(input);
+  if (!parsed.ok) return parsed;
+  return refusalOfState(session) ?? rebindSession(session, parsed.value);
+}
+
+/** Creates or deletes a reminder from outside the loop (spec/schedule C1). The same `requestId` again gets the first verdict. */
+export function changeSchedule(session: Session, input: unknown): ScheduleChangeResult | Refusal {
+  const gone = refusalOfState(session);
+  if (gone !== undefined) return gone;
+  const config = session.scheduleConfig;
+  if (config === undefined) {
+    return refuse(
+      "INVALID_INPUT",
+      `session ${session.id} has no reminders; switch them on with \`schedule: true\` in its configuration`,
+    );
+  }
+  const { result, events } = decideScheduleChange(session.folds.schedule, input, {
+    now: session.now,
+    config,
+  });
+  session.record(...(events as readonly NewEntry[]));
+  return result;
+}
+
 /** Starts a background job of the session (spec/jobs §4). The same `opId` again answers the same job. */
 export function startSessionJob(session: Session, input: unknown): JobStartResult {
   const parsed = parseJobStart(input);
@@ -141,7 +185,12 @@ function parseCommand(
       return parseJobStart(input);
     case commands.jobKill:
       return parseJobKill(input);
+    case commands.rebind:
+      return parseRebind(input);
     case commands.todoWrite:
+    case commands.scheduleChange:
+    case commands.suspend:
+    case commands.resume:
       return undefined;
     default:
       return parseInterrupt(name, input);

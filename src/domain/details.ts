@@ -1,9 +1,15 @@
 import type { TodoItem } from "../contracts/todo.js";
+import type { ScheduleRecord } from "../contracts/schedule.js";
 import { isLive, type JobRecord } from "./jobs.js";
+import { nextReminder } from "./schedule-views.js";
 import type { Session, TurnState } from "./session.js";
 
 /** What the session is doing, as Markdown for Temporal UI's current details (design D13). Costs no history. */
-export function currentDetails(session: Session, doing: string | undefined): string {
+export function currentDetails(
+  session: Session,
+  doing: string | undefined,
+  localTime: LocalTimeText = () => undefined,
+): string {
   const { turn, place, inbox, todo } = session.folds;
   const parts = [`**${session.state()}**${doing === undefined ? "" : ` · ${oneLine(doing)}`}`];
   if (turn.number > 0) {
@@ -13,12 +19,16 @@ export function currentDetails(session: Session, doing: string | undefined): str
   if (turns + steps > 0)
     parts.push(`Inbox: ${turns} for the next turn, ${steps} for the next step`);
   if (place.host !== undefined) {
-    parts.push(`Host: \`${place.host}\`${place.live ? "" : " (does not answer)"}`);
+    parts.push(`Host: \`${place.host}\`${place.cold ? " (does not answer)" : ""}`);
   }
   if (session.fault !== undefined) parts.push(`Fault: ${oneLine(session.fault.message, 500)}`);
   if (todo.todos !== null && todo.todos.length > 0) {
     parts.push("### Todo", todo.todos.map(todoLine).join("\n"));
   }
+  const { schedule } = session.folds;
+  const next = nextReminder(schedule);
+  if (next !== undefined) parts.push(`Next reminder: ${reminderLine(next, localTime)}`);
+  if (schedule.fault !== undefined) parts.push(`Reminders: ${oneLine(schedule.fault, 500)}`);
   const jobs = session.folds.jobs.jobs.filter(isLive);
   if (jobs.length > 0) parts.push("### Jobs", jobs.slice(0, 20).map(jobLine).join("\n"));
   // Markdown joins lines that no empty one keeps apart.
@@ -41,6 +51,18 @@ const marks: { readonly [status in TodoItem["status"]]: string } = {
 function todoLine(item: TodoItem): string {
   const text = oneLine(item.content, 200);
   return `- ${marks[item.status]} ${item.status === "in_progress" ? `**${text}**` : text}`;
+}
+
+/** An instant as a person reads it where the session is used; undefined when that is not known. */
+export type LocalTimeText = (instant: string) => string | undefined;
+
+function reminderLine(
+  { id, scheduledAt, prompt }: ScheduleRecord,
+  localTime: LocalTimeText,
+): string {
+  const local = localTime(scheduledAt);
+  const when = local === undefined ? scheduledAt : `${local} (${scheduledAt})`;
+  return `\`${id}\` ${when} — ${oneLine(prompt, 200)}`;
 }
 
 function jobLine({ id, status, detail, label }: JobRecord): string {

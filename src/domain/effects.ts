@@ -1,7 +1,9 @@
+import type { ReadTimeInput } from "../contracts/activities.js";
 import type { ErrorCode } from "../contracts/errors.js";
 import type { JsonObject, RequestConfig } from "../contracts/header.js";
 import type { CancelJob, JobEffect, JobStreamRead } from "../contracts/jobs.js";
 import type { ModelOutcome, ModelRoute } from "../contracts/model.js";
+import type { LocalTime, ZoneAnswer } from "../contracts/schedule.js";
 import type { ArgumentsRef, ToolOutcome, ToolRow } from "../contracts/tools.js";
 import type { ReadPlan } from "./job-output.js";
 
@@ -33,7 +35,9 @@ export type Op =
   | { readonly kind: "sleep"; readonly key: string; readonly ms: number; readonly summary: string }
   | { readonly kind: "route"; readonly key: string; readonly request: RequestConfig }
   | { readonly kind: "tools"; readonly key: string }
-  | { readonly kind: "job"; readonly key: string; readonly work: JobWork };
+  | { readonly kind: "job"; readonly key: string; readonly work: JobWork }
+  | { readonly kind: "zone"; readonly key: string; readonly local: LocalTime }
+  | { readonly kind: "time"; readonly key: string; readonly input: ReadTimeInput };
 
 /** What a job tool waits for. */
 export type JobWork =
@@ -59,7 +63,9 @@ export type JobAnswer =
 /** Outside work that nobody in a turn waits for: done beside the loop, at once (design D10). */
 export type SessionEffect =
   | (Extract<JobEffect, { readonly kind: "start-job" }> & { readonly input: JsonObject })
-  | CancelJob;
+  | CancelJob
+  /** Asks the host of this binding epoch for its table. */
+  | { readonly kind: "bind"; readonly epoch: number };
 
 /** What the loop asks its driver for. Only `wait` and `settle` take time. */
 export type Effect =
@@ -77,6 +83,9 @@ export type Settled =
   | { readonly kind: "route"; readonly key: string; readonly route: ModelRoute | undefined }
   | { readonly kind: "tools"; readonly key: string }
   | { readonly kind: "job"; readonly key: string; readonly answer: JobAnswer }
+  /** Absent: nobody could say. */
+  | { readonly kind: "zone"; readonly key: string; readonly zone: ZoneAnswer | undefined }
+  | { readonly kind: "time"; readonly key: string; readonly text: string | undefined }
   | { readonly kind: "abort" };
 
 /** `unstarted`: no body ran, because the call was cancelled first. */

@@ -9,6 +9,8 @@ import type {
 import { refuse, type Refusal } from "../contracts/errors.js";
 import { checkLossless } from "./lossless.js";
 import { loadJobsConfig } from "./job-config.js";
+import { loadScheduleConfig } from "./schedule-config.js";
+import { timeContextProblem } from "./time-context-config.js";
 import { checkRequest } from "./request.js";
 import { checkTodoPolicy } from "./todo.js";
 import { fieldsOf } from "./fields.js";
@@ -21,13 +23,15 @@ const maxIdCharacters = 200;
 const ownPrefixes = ["job/", "schedule/"];
 /** An id is printed wherever a message is. */
 const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+/** Its shape; whoever sends it has looked it up. */
+const zoneName = /^[A-Za-z][A-Za-z0-9_+./-]{0,99}$/u;
 const modes: readonly SendMode[] = ["followup", "steer", "inject"];
 
 type Parsed<T> = { readonly ok: true; readonly value: T } | Refusal;
 
 /** Whatever came in a `session.send`, checked: it may come from any Temporal client. */
 export function parseSend(input: unknown): Parsed<SendCommand> {
-  const { id, mode, content } = fieldsOf(input);
+  const { id, mode, content, timeZone } = fieldsOf(input);
   if (typeof id !== "string" || id === "" || id.length > maxIdCharacters) {
     return invalid("session.send", `an \`id\` of 1 to ${maxIdCharacters} characters`, id);
   }
@@ -54,7 +58,13 @@ export function parseSend(input: unknown): Parsed<SendCommand> {
       `a message holds at most ${maxMessageBytes} bytes, this one has ${bytes}; put the text in a file of the workspace and name it`,
     );
   }
-  return { ok: true, value: { id, mode: known, content } };
+  if (timeZone !== undefined && (typeof timeZone !== "string" || !zoneName.test(timeZone))) {
+    return invalid("session.send", "`timeZone` such as Europe/Berlin", timeZone);
+  }
+  return {
+    ok: true,
+    value: { id, mode: known, content, ...(timeZone === undefined ? {} : { timeZone }) },
+  };
 }
 
 /** Of `session.interrupt` and `session.cancel`. */
@@ -125,6 +135,12 @@ function configProblem(key: string, value: unknown): string | undefined {
         : `\`${key}\` is a list of tool names`;
     case "limits":
       return checkLimits(value);
+    case "schedule": {
+      const schedule = loadScheduleConfig(value);
+      return schedule.ok ? undefined : schedule.message;
+    }
+    case "timeContext":
+      return timeContextProblem(value);
     case "jobs": {
       const jobs = loadJobsConfig(value);
       return jobs.ok ? undefined : jobs.message;

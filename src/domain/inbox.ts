@@ -62,7 +62,11 @@ export function decideSend(
     id: command.id,
     role: "user",
     content: [{ type: "text", text: command.content }],
-    source: { kind: "user", mode: command.mode },
+    source: {
+      kind: "user",
+      mode: command.mode,
+      ...(command.timeZone === undefined ? {} : { timeZone: command.timeZone }),
+    },
   };
   const entry: NewEntry = {
     type: "agent/inbox/spliced",

@@ -43,10 +43,13 @@ export function parseReport(
   };
 }
 
-/** Does a report say that the host did not answer? */
-export function isSilent(input: unknown): boolean {
-  const { report, silent } = fieldsOf(input);
-  return report === "settled" && silent === true;
+/** Whether the host a report is from answered for it; undefined when the report does not tell. */
+export function answerIn(
+  input: unknown,
+): { readonly host: string; readonly answered: boolean } | undefined {
+  const { report, host, silent } = fieldsOf(input);
+  if (report !== "settled" || typeof host !== "string") return undefined;
+  return { host, answered: silent !== true };
 }
 
 function parseOutcome(input: unknown): JobOutcome {

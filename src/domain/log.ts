@@ -2,6 +2,7 @@ import { refuse, type Refusal } from "../contracts/errors.js";
 import type { EventType, LogEntry, NewEntry } from "../contracts/log.js";
 import { checkJobEvent, isJobEvent, jobEventTypes } from "./job-events.js";
 import { checkLossless, deepFreezeCopy } from "./lossless.js";
+import { checkScheduleEvent, isScheduleEvent, ownScheduleTypes } from "./schedule-events.js";
 import { Surface } from "./surface.js";
 import { checkTodoEvent } from "./todo.js";
 
@@ -17,6 +18,7 @@ const ownTypes: readonly EventType[] = [
   "session/rejected",
   "todo/rejected",
   ...jobEventTypes,
+  ...ownScheduleTypes,
 ];
 
 const harnessTypes: readonly EventType[] = [
@@ -36,6 +38,7 @@ const harnessTypes: readonly EventType[] = [
   "approval/asked",
   "approval/decided",
   "todo/write",
+  "schedule/change",
   "session/end-seed",
 ];
 
@@ -93,6 +96,10 @@ export class SessionLog {
     if (cited !== undefined) return `cites entry ${JSON.stringify(cited)}, which does not exist`;
     if (isJobEvent(entry.type)) {
       const shape = checkJobEvent(entry.type, data);
+      if (shape !== undefined) return shape;
+    }
+    if (isScheduleEvent(entry.type)) {
+      const shape = checkScheduleEvent(entry.type, data);
       if (shape !== undefined) return shape;
     }
     if (entry.type === "todo/write") {

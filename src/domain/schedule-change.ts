@@ -6,6 +6,7 @@ import type {
   ScheduleEntry,
   ScheduleRejectCode,
 } from "../contracts/schedule.js";
+import { commands } from "../contracts/names.js";
 import { fieldsOf } from "./fields.js";
 import { describeValue } from "./guards.js";
 import { checkCreate, decideCreate } from "./schedule-create.js";
@@ -13,7 +14,7 @@ import { decideDelete } from "./schedule-delete.js";
 import { refuseSchedule } from "./schedule-errors.js";
 import type { ScheduleState } from "./schedule.js";
 
-const command = "schedule.change";
+const command = commands.scheduleChange;
 const maxIdCharacters = 200;
 const createKeys = new Set([
   "requestId",

@@ -39,7 +39,8 @@ export type Drive =
 export function decideDrive(state: ScheduleState, view: DriveView): Drive {
   const { inbox, presence, busy, now, armedFor } = view;
   if (state.fault !== undefined || presence === "cold") return disarm(armedFor);
-  if (busy || inbox.nextTurn.length > 0) return { kind: "keep" };
+  if (busy) return { kind: "keep" };
+  if (isParkedReminder(inbox)) return { kind: "deliver", entries: [wake(inbox)] };
   const due = decideDue(state, now);
   if (due.kind !== "wait")
     return presence === "unknown"
@@ -54,4 +55,16 @@ export function decideDrive(state: ScheduleState, view: DriveView): Drive {
 
 function disarm(armedFor: number | undefined): Drive {
   return armedFor === undefined ? { kind: "keep" } : { kind: "disarm" };
+}
+
+/** A stop has parked the inbox, and a reminder is first in it: it was promised, so it is not left to the next message (T15). */
+function isParkedReminder(inbox: InboxState): boolean {
+  return inbox.nextTurn[0]?.source["plugin"] === "schedule";
+}
+
+function wake({ nextTurn }: InboxState): NewEntry {
+  return {
+    type: "agent/inbox/spliced",
+    data: { target: "next-turn", start: nextTurn.length, inserted: [], wake: true },
+  };
 }

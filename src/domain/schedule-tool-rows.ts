@@ -54,15 +54,19 @@ const rows: readonly ToolRow[] = [
   row(scheduleToolNames.delete, toolTexts.delete, deleteParameters),
 ];
 
-/** Rows of the tool table: none where reminders are off, and none for a child session (spec/schedule §1). */
-export function scheduleToolRows(
-  config: ScheduleConfig | undefined,
-  { origin, delegationDepth = 0 }: Pick<SessionHeader, "origin" | "delegationDepth">,
-): readonly ToolRow[] {
-  return config === undefined || origin === "subagent" || delegationDepth > 0 ? [] : rows;
+/** Only root sessions have reminders (spec/schedule §1). */
+export function offersReminders(
+  header: Pick<SessionHeader, "origin" | "delegationDepth"> | undefined,
+): boolean {
+  return header?.origin !== "subagent" && (header?.delegationDepth ?? 0) === 0;
 }
 
-/** Does the session itself answer this tool? @public */
+/** Rows of the tool table: none where reminders are off. */
+export function scheduleToolRows(config: ScheduleConfig | undefined): readonly ToolRow[] {
+  return config === undefined ? [] : rows;
+}
+
+/** Does the session itself answer this tool? */
 export function isScheduleTool(name: string): boolean {
   return rows.some((one) => one.name === name);
 }

@@ -40,20 +40,18 @@ export function foldSchedule(
   state: ScheduleState,
   entry: LogEntry | ScheduleLogEntry,
 ): ScheduleState {
-  // Until the contract of the log names them too.
-  const own = entry as ScheduleLogEntry;
-  switch (own.type) {
+  switch (entry.type) {
     case "schedule/change": {
       if (state.fault !== undefined) return state;
-      const next = applyChange(state, own.data);
-      return next.ok ? next.state : { ...state, fault: `entry ${own.seq}: ${next.problem}` };
+      const next = applyChange(state, entry.data);
+      return next.ok ? next.state : { ...state, fault: `entry ${entry.seq}: ${next.problem}` };
     }
     case "schedule/accepted": {
-      const { requestId, answer } = own.data;
+      const { requestId, answer } = entry.data;
       return remember(state, { requestId, result: { ok: true, answer } });
     }
     case "schedule/rejected": {
-      const { requestId, code, message } = own.data;
+      const { requestId, code, message } = entry.data;
       return remember(state, { requestId, result: { ok: false, code, message } });
     }
     default:

@@ -1,5 +1,7 @@
 import { defaultLimits } from "../contracts/config.js";
 import { loadJobsConfig } from "./job-config.js";
+import { loadScheduleConfig } from "./schedule-config.js";
+import { timeContextProblem } from "./time-context-config.js";
 import { checkTodoPolicy } from "./todo.js";
 import { fieldsOf } from "./fields.js";
 
@@ -42,7 +44,10 @@ export function sessionInputProblem(input: unknown): string | undefined {
     }
   }
   const jobs = loadJobsConfig(config["jobs"]);
-  return jobs.ok ? undefined : `config: ${jobs.message}`;
+  if (!jobs.ok) return `config: ${jobs.message}`;
+  const schedule = loadScheduleConfig(config["schedule"]);
+  if (!schedule.ok) return `config: ${schedule.message}`;
+  return timeContextProblem(config["timeContext"]);
 }
 
 function isName(value: unknown): boolean {

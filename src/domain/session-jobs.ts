@@ -13,12 +13,13 @@ import {
   ownedBy,
 } from "./job-kill.js";
 import { decideOwedWake } from "./job-notices.js";
-import { isSilent } from "./job-report.js";
+import { answerIn } from "./job-report.js";
 import { decideReport, decideSettle, failTeardown, type Settlement } from "./job-settle.js";
 import { decideStart } from "./job-start.js";
 import { jobDetails, ownerDisposed } from "./job-texts.js";
 import { servesJobs } from "./job-tool-rows.js";
 import { isLive } from "./jobs.js";
+import { livenessEntries } from "./place.js";
 import type { Session } from "./session.js";
 
 /** What a session does with its background jobs: the decisions of the registry, logged, and their effects queued. */
@@ -101,17 +102,25 @@ export function cancelAnswered(
 
 /** Handles `job.report`, of any shape. Returns lines for operators; nothing is changed by a report that is late or foreign. */
 export function reportJob(session: Session, input: unknown): readonly string[] {
-  const silent = isSilent(input);
+  const told = answerIn(input);
+  const here = told !== undefined && told.host === session.folds.place.host ? told : undefined;
+  const before = session.answeredAt;
+  // What the host answered for a job counts as its presence, what nobody answered does not (design D5).
+  if (here !== undefined) session.answeredAt = here.answered ? session.now : undefined;
+  const silent = here?.answered === false;
   const decision = decideReport(session.folds.jobs, input, settleContext(session, silent));
-  if (!decision.ok) return [decision.message];
+  if (!decision.ok) {
+    session.answeredAt = before;
+    return [decision.message];
+  }
   if (!("snapshot" in decision)) {
     session.record(...decision.entries);
     return [];
   }
   apply(session, decision);
-  if (silent && session.folds.place.live && session.folds.place.host !== undefined) {
+  if (silent) {
     const why = decision.snapshot.detail ?? "no worker of the host answered";
-    session.record({ type: "session/live", data: { live: false, why } });
+    session.record(...livenessEntries(session.folds.place, { cold: true }, why));
   }
   return decision.warnings;
 }

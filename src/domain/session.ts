@@ -1,6 +1,6 @@
 import type { UserMessage } from "../contracts/content.js";
 import type { SessionConfig } from "../contracts/config.js";
-import type { Refusal } from "../contracts/errors.js";
+import { refuse, type Refusal } from "../contracts/errors.js";
 import type {
   AbortReason,
   EndReason,
@@ -8,17 +8,21 @@ import type {
   NewEntry,
   SessionHeader,
 } from "../contracts/log.js";
-import { defaultJobsConfig, type JobKindRow, type JobsConfig } from "../contracts/jobs.js";
+import { defaultJobsConfig, type JobsConfig } from "../contracts/jobs.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { SessionStateName } from "../contracts/names.js";
-import type { ToolRow } from "../contracts/tools.js";
+import type { ScheduleConfig } from "../contracts/schedule.js";
 import type { SessionEffect } from "./effects.js";
 import { emptyInbox, foldInbox, pendingCount, type InboxState } from "./inbox.js";
 import { foldWakes, freshWakes, isBusy, type OwnerView, type WakeState } from "./job-notices.js";
 import { noWaits, type JobWaits } from "./job-waits.js";
 import { emptyJobs, foldJobs, type JobsState } from "./jobs.js";
 import { SessionLog } from "./log.js";
+import { foldPlace, nowhere, presenceOf, type PlaceState } from "./place.js";
 import type { HeaderState, RouteContext } from "./request.js";
+import { loadScheduleConfig } from "./schedule-config.js";
+import { offersReminders } from "./schedule-tool-rows.js";
+import { applyChange, emptySchedule, foldSchedule, type ScheduleState } from "./schedule.js";
 import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
 
 /** Folds of the log that the loop reads. Plain JSON; each entry makes a new value. */
@@ -27,6 +31,7 @@ export interface SessionFolds {
   readonly todo: TodoState;
   readonly jobs: JobsState;
   readonly wakes: WakeState;
+  readonly schedule: ScheduleState;
   readonly turn: TurnState;
   readonly place: PlaceState;
   readonly config: SessionConfig | undefined;
@@ -50,17 +55,6 @@ export interface TurnState {
   readonly lastEnd?: { readonly turn: number; readonly reason: EndReason };
 }
 
-/** Binding, liveness and the tool table (design D3, D5). */
-export interface PlaceState {
-  readonly host?: string;
-  readonly epoch: number;
-  readonly live: boolean;
-  readonly tools: readonly ToolRow[];
-  readonly jobKinds: readonly JobKindRow[];
-  /** The first `session/tools` is logged. */
-  readonly ready: boolean;
-}
-
 /** Names that only the workflow can give. */
 export interface SessionNames {
   /** This incarnation of the session as an owner of jobs (spec/jobs J3). */
@@ -80,8 +74,9 @@ export const initialFolds: SessionFolds = {
   todo: emptyTodoState,
   jobs: emptyJobs,
   wakes: freshWakes,
+  schedule: emptySchedule,
   turn: { number: 0, open: false, step: 0, stepOpen: false, cut: false },
-  place: { epoch: 0, live: true, tools: [], jobKinds: [], ready: false },
+  place: nowhere,
   config: undefined,
   sessionHeader: undefined,
   header: undefined,
@@ -107,6 +102,8 @@ export class Session {
   waits: JobWaits = noWaits;
   /** Waits that a settlement released, until they resume. */
   readonly released = new Set<string>();
+  /** When the host last answered, epoch ms; not known to a new run. */
+  answeredAt: number | undefined;
   /** When each live job was last known to have its workflow, epoch ms; what is not here is to be looked at. */
   readonly heard = new Map<string, number>();
   /** What is to be done outside, in this order; the workflow takes it from here (design D10). */
@@ -143,6 +140,11 @@ export class Session {
    */
   record(...entries: readonly NewEntry[]): number {
     for (const entry of entries) {
+      const broken = this.#breaks(entry);
+      if (broken !== undefined) {
+        this.fault ??= broken;
+        break;
+      }
       const appended = this.log.append(entry, this.#now());
       if (!appended.ok) {
         this.fault ??= appended;
@@ -151,6 +153,14 @@ export class Session {
       this.#folds = fold(this.#folds, appended.entry);
     }
     return this.log.lastSeq;
+  }
+
+  /** A change of reminders that their fold would not take is never appended (spec/schedule §6). */
+  #breaks(entry: NewEntry): Refusal | undefined {
+    const { schedule } = this.#folds;
+    if (entry.type !== "schedule/change" || schedule.fault !== undefined) return undefined;
+    const applied = applyChange(schedule, entry.data);
+    return applied.ok ? undefined : refuse("INVARIANT", `schedule/change: ${applied.problem}`);
   }
 
   /** The open turn is to end: nothing new is started. */
@@ -166,6 +176,7 @@ export class Session {
       !closed &&
       this.closing === undefined &&
       this.fault === undefined &&
+      !place.suspended &&
       inbox.wake &&
       pendingCount(inbox) > 0
     );
@@ -176,8 +187,9 @@ export class Session {
     const { closed, turn, place } = this.#folds;
     if (closed) return "closed";
     if (this.fault !== undefined) return "faulted";
+    if (place.suspended) return "suspended";
     if (turn.open || this.shouldRun()) return "running";
-    if (!place.live) return "cold";
+    if (place.cold) return "cold";
     return "idle";
   }
 
@@ -189,13 +201,19 @@ export class Session {
       inbox,
       wakes,
       busy: isBusy(turn.open, inbox),
-      live: place.live && place.ready,
+      live: presenceOf(this) === "live" && place.ready,
       closing: closed || this.closing !== undefined || this.fault !== undefined,
     };
   }
 
   get jobsConfig(): JobsConfig {
     return { ...defaultJobsConfig, ...this.config.jobs };
+  }
+
+  /** Undefined: reminders are off, as they are for a child session. */
+  get scheduleConfig(): ScheduleConfig | undefined {
+    const loaded = loadScheduleConfig(this.config.schedule);
+    return loaded.ok && offersReminders(this.#folds.sessionHeader) ? loaded.config : undefined;
   }
 
   /** Requests the end of the running turn; false when none runs or one is being aborted already. */
@@ -217,6 +235,11 @@ export function fold(folds: SessionFolds, entry: LogEntry): SessionFolds {
     todo: foldTodoState(folds.todo, entry),
     jobs: foldJobs(folds.jobs, entry),
     wakes: foldWakes(folds.wakes, entry, folds.inbox),
+    // Of a fork only its own suffix counts (spec/schedule §6).
+    schedule:
+      entry.seq < (folds.sessionHeader?.seedLength ?? 0)
+        ? folds.schedule
+        : foldSchedule(folds.schedule, entry),
     turn: foldTurn(folds.turn, entry),
     place: foldPlace(folds.place, entry),
     ...foldConfig(entry),
@@ -274,19 +297,6 @@ function foldTurn(turn: TurnState, entry: LogEntry): TurnState {
         : turn;
     default:
       return turn;
-  }
-}
-
-function foldPlace(place: PlaceState, entry: LogEntry): PlaceState {
-  switch (entry.type) {
-    case "session/bound":
-      return { ...place, host: entry.data.host, epoch: entry.data.epoch };
-    case "session/live":
-      return { ...place, live: entry.data.live };
-    case "session/tools":
-      return { ...place, tools: entry.data.tools, jobKinds: entry.data.jobKinds, ready: true };
-    default:
-      return place;
   }
 }
 

@@ -1,8 +1,10 @@
 import type { SessionConfig } from "../contracts/config.js";
 import type { NewEntry } from "../contracts/log.js";
+import type { ScheduleConfig } from "../contracts/schedule.js";
 import type { ToolOutcome, ToolRow } from "../contracts/tools.js";
 import { jobToolRows } from "./job-tool-rows.js";
 import type { PolicyCall } from "./policy.js";
+import { scheduleToolRows } from "./schedule-tool-rows.js";
 import { errorOutcome } from "./tool-outcome.js";
 import { applyTodoWrite } from "./todo.js";
 import { todoToolName, todoToolRow } from "./todo-tool.js";
@@ -31,11 +33,17 @@ const stateTools: { readonly [name: string]: StateTool } = {
   },
 };
 
-/** The rows of the tool table that run in workflow code. */
-export function stateToolRows(config: SessionConfig): readonly ToolRow[] {
-  const todo = todoToolRow(config.allowParallelInProgress);
-  // Jobs run on the host that a session with world tools is bound to.
-  return config.worldTools ? [todo, ...jobToolRows] : [todo];
+/** The rows of the tool table that run in workflow code. `schedule`: limits of reminders, undefined when they are off. */
+export function stateToolRows(
+  config: SessionConfig,
+  schedule?: ScheduleConfig,
+): readonly ToolRow[] {
+  return [
+    todoToolRow(config.allowParallelInProgress),
+    // Jobs run on the host that a session with world tools is bound to.
+    ...(config.worldTools ? jobToolRows : []),
+    ...scheduleToolRows(schedule),
+  ];
 }
 
 /** Runs a tool in workflow code, by the configuration of its step; atomic with its result. */

@@ -12,6 +12,8 @@ import { isJobTool, jobToolNames } from "./job-tool-rows.js";
 import { limitOfCall } from "./job-tools.js";
 import type { PolicyCall, PolicyContext, SessionPolicy } from "./policy.js";
 import type { Session } from "./session.js";
+import { runScheduleTool } from "./schedule-calls.js";
+import { isScheduleTool } from "./schedule-tool-rows.js";
 import { runStateTool } from "./state-tools.js";
 import { checkOutcome, errorOutcome } from "./tool-outcome.js";
 
@@ -113,6 +115,12 @@ export function* startCall(
     call.entries = result.entries;
     call.text = result.text;
     call.settled = { kind: "outcome", outcome: result.outcome };
+    return;
+  }
+  if (row.where === "state" && isScheduleTool(row.name)) {
+    const { outcome, entries } = yield* runScheduleTool(session, call.key, policyCall);
+    call.entries = entries;
+    call.settled = { kind: "outcome", outcome };
     return;
   }
   if (row.where === "state") {

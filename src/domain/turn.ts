@@ -5,6 +5,7 @@ import { decideClaim, decideInsert } from "./inbox.js";
 import { callModel } from "./model-call.js";
 import type { PolicyContext, SessionPolicy } from "./policy.js";
 import { pluginMessage, type Session } from "./session.js";
+import { readTime } from "./time-context.js";
 import { runToolBatch } from "./tool-batch.js";
 
 /**
@@ -54,6 +55,9 @@ function* runStep(
   }
   const broken = faultOf(session);
   if (broken !== undefined) return broken;
+  const readings = yield* readTime(session, session.folds.turn.step + 1);
+  const late = abortOf(session);
+  if (late !== undefined) return late;
   const first = session.folds.turn.step === 0;
   const context = contextOf(session, session.folds.turn.step + 1);
   const claim = decideClaim(session.folds.inbox, first ? "turn" : "step");
@@ -64,7 +68,7 @@ function* runStep(
 
   const { turn, step } = context;
   session.record({ type: "step/start", data: { turn, step } });
-  for (const message of [...entered.messages, ...entered.contexts]) {
+  for (const message of [...entered.messages, ...entered.contexts, ...readings]) {
     session.record({ type: "user/message", surfaceOp: "append", data: { message } });
   }
   const reply = yield* callModel(session, policy, context, random);

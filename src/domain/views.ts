@@ -7,12 +7,15 @@ import type {
   LogPage,
   LogQuery,
   Projections,
+  RemindersQuery,
+  RemindersView,
   SessionView,
   SurfaceNode,
   SurfacePage,
   SurfaceQuery,
 } from "../contracts/session.js";
 import { listJobs, publicJob, snapshotOf } from "./job-views.js";
+import { outcomeOf } from "./schedule-change.js";
 import type { Session } from "./session.js";
 import { deriveMessages } from "./surface.js";
 import { describeValue, utf8Bytes } from "./guards.js";
@@ -132,6 +135,20 @@ export function jobsView(session: Session): JobsView {
     })),
     kinds: place.jobKinds.map(({ kind }) => kind),
     state: session.state(),
+  };
+}
+
+/** Reminders and, when it is asked for, the verdict on a change. */
+export function remindersView(session: Session, query: RemindersQuery): RemindersView {
+  const { schedule } = session.folds;
+  const { records, fault } = schedule;
+  const outcome = query.requestId === undefined ? undefined : outcomeOf(schedule, query.requestId);
+  return {
+    enabled: session.scheduleConfig !== undefined,
+    records: fault === undefined ? records : [],
+    live: session.folds.place.live,
+    ...(fault === undefined ? {} : { fault }),
+    ...(outcome === undefined ? {} : { outcome }),
   };
 }
 

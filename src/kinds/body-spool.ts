@@ -137,21 +137,23 @@ export interface BodySpool {
 
 export async function listBodies(home: string): Promise<readonly BodySpool[]> {
   const found: BodySpool[] = [];
-  for (const session of await entries(bodiesRoot(home))) {
-    for (const name of await entries(join(bodiesRoot(home), session))) {
-      const directory = join(bodiesRoot(home), session, name);
-      found.push({ directory, job: await readBodyJob(directory) });
-    }
-  }
+  for (const directory of await directories(home))
+    found.push({ directory, job: await readBodyJob(directory) });
   return found;
 }
 
 /** Jobs that hold a place on this host: begun and not settled, whether their body runs right now or is still to be taken up. */
 export async function countLiveBodies(home: string): Promise<number> {
-  let live = 0;
-  for (const { directory } of await listBodies(home))
-    if (!bodyHas(directory, "outcome") && !bodyHas(directory, "sealed")) live += 1;
-  return live;
+  const all = await directories(home);
+  return all.filter((one) => !bodyHas(one, "outcome") && !bodyHas(one, "sealed")).length;
+}
+
+async function directories(home: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const session of await entries(bodiesRoot(home)))
+    for (const name of await entries(join(bodiesRoot(home), session)))
+      found.push(join(bodiesRoot(home), session, name));
+  return found;
 }
 
 function bodiesRoot(home: string): string {

@@ -31,9 +31,9 @@ export interface JobEnvironment {
   /** Aborts when the job is to stop; its reason is an Error whose message says why. The job ends when the body has ended. */
   readonly signal: AbortSignal;
   /** Adds to the output of a streaming job, in order and without waiting; `stream` is `output` unless it is named. */
-  write(output: string | Uint8Array, stream?: string): void;
+  readonly write: (output: string | Uint8Array, stream?: string) => void;
   /** Bytes of a stream so far, of earlier workers too: where a body that was taken up goes on. */
-  written(stream?: string): number;
+  readonly written: (stream?: string) => number;
   readonly store: Store;
   /** Data directory of this host. */
   readonly home: string;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { existsSync } from "node:fs";
 import { Client, type ConnectionOptions } from "@temporalio/client";
 import {
@@ -102,6 +103,8 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   const jobs = createJobHost({ home, host: hostId, store, maxJobs, kinds: options.jobKinds ?? [] });
   checkJobKinds(tools, jobs);
   const stopping = new AbortController();
+  // Each follower of a job listens.
+  setMaxListeners(0, stopping.signal);
   let client: Client | undefined;
   const hostJobs = isHost
     ? await watchHostJobs({
@@ -168,6 +171,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
           hostControlQueue(hostId),
           20,
           "host.tools",
+          "host.present",
           "tool.seal",
           "job.begin",
           "job.end",

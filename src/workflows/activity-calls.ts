@@ -1,10 +1,16 @@
 import {
   ActivityCancellationType,
   proxyActivities,
+  proxyLocalActivities,
   workflowInfo,
   type ActivityOptions,
 } from "@temporalio/workflow";
-import type { HostActivities, SessionActivities, SessionRef } from "../contracts/activities.js";
+import type {
+  HostActivities,
+  LocalActivities,
+  SessionActivities,
+  SessionRef,
+} from "../contracts/activities.js";
 import { hostControlQueue, hostQueue, queues } from "../contracts/names.js";
 import { oneLine } from "../domain/details.js";
 
@@ -122,6 +128,28 @@ export function standingHostCalls(
     taskQueue: hostControlQueue(options.host),
     startToCloseTimeout: "10s",
     retry: { initialInterval: "1s", backoffCoefficient: 2, maximumInterval: "10s" },
+  });
+}
+
+/** Is a host there? One attempt, which waits 60 s in its queue (design D5). */
+export function presenceCalls(
+  options: CallOptions & { readonly host: string },
+): Pick<HostActivities, "host.present"> {
+  return proxyActivities<HostActivities>({
+    ...common,
+    ...describe(options),
+    taskQueue: hostControlQueue(options.host),
+    scheduleToStartTimeout: "60s",
+    startToCloseTimeout: "10s",
+    retry: { maximumAttempts: 1 },
+  });
+}
+
+/** On the worker that runs the session, without a task of their own: what depends on its zone data (design D11). */
+export function localCalls(): LocalActivities {
+  return proxyLocalActivities<LocalActivities>({
+    startToCloseTimeout: "5s",
+    retry: { maximumAttempts: 3 },
   });
 }
 

@@ -2,8 +2,9 @@ import { defineSearchAttributeKey } from "@temporalio/common";
 import { setCurrentDetails, upsertSearchAttributes } from "@temporalio/workflow";
 import type { SearchAttributeName } from "../contracts/names.js";
 import type { SessionInput } from "../contracts/session.js";
-import { currentDetails } from "../domain/details.js";
+import { currentDetails, type LocalTimeText } from "../domain/details.js";
 import { isLive } from "../domain/jobs.js";
+import { nextReminder } from "../domain/schedule-views.js";
 import type { Session } from "../domain/session.js";
 
 /** What Temporal UI shows of a session (design D13). */
@@ -24,6 +25,7 @@ export function createConsole(session: Session, input: SessionInput): Console {
     LonghaulOpenJobs: 0,
   };
   let doing: string | undefined;
+  let nextAt: string | undefined;
   function changes(name: SearchAttributeName, value: string | number | undefined): boolean {
     return value !== undefined && published[name] !== value && input.attributes.includes(name);
   }
@@ -37,22 +39,63 @@ export function createConsole(session: Session, input: SessionInput): Console {
     ]);
   }
   const openJobs = (): number => session.folds.jobs.jobs.filter(isLive).length;
+  /** The next reminder's time, also where it changes without a turn; none: the attribute goes. */
+  function remind(): void {
+    const next = nextReminder(session.folds.schedule)?.scheduledAt;
+    if (next === nextAt || !input.attributes.includes("LonghaulNextReminder")) return;
+    nextAt = next;
+    upsertSearchAttributes([
+      {
+        key: defineSearchAttributeKey("LonghaulNextReminder", "DATETIME"),
+        value: next === undefined ? null : dateOf(next),
+      },
+    ]);
+  }
   return {
     show(begun) {
       doing = begun ?? doing;
-      setCurrentDetails(currentDetails(session, doing));
+      setCurrentDetails(currentDetails(session, doing, localTimeOf(session)));
     },
     publish(state) {
       upsert("LonghaulState", state);
       upsert("LonghaulHost", session.folds.place.host);
       upsert("LonghaulOpenJobs", openJobs());
+      remind();
       doing = undefined;
-      setCurrentDetails(currentDetails(session, doing));
+      setCurrentDetails(currentDetails(session, doing, localTimeOf(session)));
     },
     count() {
       upsert("LonghaulOpenJobs", openJobs());
+      remind();
     },
     isStale: () =>
       changes("LonghaulState", session.state()) || changes("LonghaulOpenJobs", openJobs()),
   };
+}
+
+/** A time with an explicit zone, for people; it is shown and never decides anything (design D11). */
+function localTimeOf(session: Session): LocalTimeText {
+  return (instant) => {
+    const zone = session.log.entries.findLast(
+      (entry) =>
+        entry.type === "user/message" && entry.data.message.source["timeZone"] !== undefined,
+    );
+    const timeZone =
+      zone?.type === "user/message" ? zone.data.message.source["timeZone"] : undefined;
+    if (timeZone === undefined) return undefined;
+    try {
+      const format = new Intl.DateTimeFormat("en-GB", {
+        dateStyle: "medium",
+        timeStyle: "short",
+        timeZone,
+      });
+      return `${format.format(dateOf(instant))} ${timeZone}`;
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+function dateOf(instant: string): Date {
+  return new Date(Date.parse(instant));
 }

@@ -7,6 +7,7 @@ import {
 } from "@temporalio/workflow";
 import type { Effect, Loop, Op, Settled } from "../domain/effects.js";
 import type { Session } from "../domain/session.js";
+import { localCalls } from "./activity-calls.js";
 import { describeJobWork, performJobWork } from "./job-work.js";
 import { runModelCall } from "./model-call.js";
 import type { EffectPump } from "./pump.js";
@@ -94,8 +95,29 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
         if (!isCancellation(error)) throw error;
       }
       return { kind: "sleep", key };
+    case "zone":
+      return {
+        kind: "zone",
+        key,
+        zone: await localOr(() => localCalls()["zone.resolve"](op.local)),
+      };
+    case "time":
+      return {
+        kind: "time",
+        key,
+        text: await localOr(() => localCalls()["time.reading"](op.input)),
+      };
     case "job":
-      return { kind: "job", key, answer: await performJobWork(session, pump, op) };
+      return { kind: "job", key, answer: await performJobWork(session, pump.jobs, op) };
+  }
+}
+
+/** What a local activity says, or undefined when it fails or is cancelled. */
+async function localOr<T>(call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call();
+  } catch {
+    return undefined;
   }
 }
 
@@ -109,6 +131,10 @@ function describeOp(op: Op): string {
       return op.summary;
     case "job":
       return describeJobWork(op.work);
+    case "zone":
+      return "looking up a time zone";
+    case "time":
+      return "reading the clock";
     case "route":
     case "tools":
       return "asking for the tool table";

@@ -11,19 +11,24 @@ import {
   uuid4,
   workflowInfo,
 } from "@temporalio/workflow";
-import { refuse, type Refusal } from "../contracts/errors.js";
+import { isErrorCode, refuse, type Refusal } from "../contracts/errors.js";
+import type { ScheduleChangeResult } from "../contracts/schedule.js";
 import { commands, queries, signals } from "../contracts/names.js";
-import type { LogQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
+import type { LogQuery, RemindersQuery, SessionInput, SurfaceQuery } from "../contracts/session.js";
 import {
   cancelAll,
+  changeSchedule,
   close,
   configure,
   interrupt,
   killSessionJob,
+  rebind,
   refusalOf,
   rejection,
+  resume,
   sendMessage,
   startSessionJob,
+  suspend,
   writeTodos,
 } from "../domain/commands.js";
 import { isLive } from "../domain/jobs.js";
@@ -37,6 +42,7 @@ import {
   logPage,
   newestMessages,
   projectionsOf,
+  remindersView,
   surfacePage,
   viewOf,
 } from "../domain/views.js";
@@ -146,7 +152,10 @@ function openLog(input: SessionInput): Session {
   return session;
 }
 
-type Command = (session: Session, input: unknown) => { readonly ok: true } | Refusal;
+type Command = (
+  session: Session,
+  input: unknown,
+) => { readonly ok: true } | Refusal | ScheduleChangeResult;
 
 const handlers: readonly (readonly [name: string, command: Command])[] = [
   [commands.send, sendMessage],
@@ -155,12 +164,16 @@ const handlers: readonly (readonly [name: string, command: Command])[] = [
   [commands.close, close],
   [commands.configure, configure],
   [commands.todoWrite, writeTodos],
+  [commands.suspend, suspend],
+  [commands.resume, resume],
+  [commands.rebind, rebind],
+  [commands.scheduleChange, changeSchedule],
   [commands.jobStart, startSessionJob],
   [commands.jobKill, killSessionJob],
 ];
 
 /** Whose signals may carry an array of them (design D10). */
-const batched = new Set<string>([commands.send, commands.todoWrite]);
+const batched = new Set<string>([commands.send, commands.todoWrite, commands.scheduleChange]);
 
 /** Each command as an update, for callers who need the verdict, and as a signal of the same name. */
 function setHandlers(session: Session, input: SessionInput, show: () => void): void {
@@ -181,8 +194,8 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
       for (const one of many ? argument : [argument]) {
         const before = session.log.lastSeq;
         const verdict = handle(one);
-        if (!verdict.ok && session.log.lastSeq === before)
-          session.record(rejection(name, one, verdict));
+        if (!verdict.ok && session.log.lastSeq === before && isErrorCode(verdict.code))
+          session.record(rejection(name, one, { ...verdict, code: verdict.code }));
       }
     });
   }
@@ -200,6 +213,9 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
   );
   setHandler(defineQuery(queries.projections), () => projectionsOf(session));
   setHandler(defineQuery(queries.jobs), () => jobsView(session));
+  setHandler(defineQuery(queries.reminders), (query?: RemindersQuery) =>
+    remindersView(session, query ?? {}),
+  );
 }
 
 function failure(refusal: Refusal): ApplicationFailure {

@@ -40,6 +40,8 @@ export async function runWorldTool(session: Session, op: ToolOp): Promise<ToolSe
       maxInlineBytes: config.limits.maxInlineBytes,
       epoch: place.epoch,
     });
+    if (host !== undefined && session.folds.place.epoch === place.epoch)
+      session.answeredAt = session.now;
     return { kind: "outcome", outcome };
   } catch (error) {
     return await failed(op, host, error);

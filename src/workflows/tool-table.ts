@@ -1,12 +1,19 @@
-import { ApplicationFailure, CancellationScope } from "@temporalio/workflow";
+import { ApplicationFailure, CancellationScope, isCancellation } from "@temporalio/workflow";
 import type { SharedAnswer } from "../contracts/activities.js";
 import type { RequestConfig } from "../contracts/header.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { HostAnswer, ToolRow } from "../contracts/tools.js";
+import { livenessEntries } from "../domain/place.js";
 import type { Session } from "../domain/session.js";
 import { offered } from "../domain/job-tool-rows.js";
 import { stateToolRows } from "../domain/state-tools.js";
-import { hostCalls, sessionCalls, sessionRef, standingHostCalls } from "./activity-calls.js";
+import {
+  hostCalls,
+  presenceCalls,
+  sessionCalls,
+  sessionRef,
+  standingHostCalls,
+} from "./activity-calls.js";
 
 /**
  * Binds a new session to its host and logs its first tool table (design D3, D5). Without a given host, whichever
@@ -40,26 +47,62 @@ export async function openTable(session: Session, given: string | undefined): Pr
       data: { live: false, why: `host ${given ?? ""} did not answer within 30 s` },
     });
   }
+  if (answer !== undefined) session.answeredAt = session.now;
   logTable(session, shared, answer);
 }
 
 /** While the host does not answer: one standing question, which its return answers (design D5). Ends with its scope. */
 export async function awaitHost(session: Session): Promise<void> {
-  const { host } = session.folds.place;
+  const { host, epoch } = session.folds.place;
   if (host === undefined) return;
   const answer = await standingHostCalls({ host, summary: `waiting for host ${host}` })[
     "host.tools"
   ](sessionRef());
   const shared = await askShared(session.config.request);
-  session.record({ type: "session/live", data: { live: true, why: `host ${host} answered` } });
+  if (session.folds.place.epoch !== epoch) return;
+  hostAnswered(session);
   logTable(session, shared, answer);
+}
+
+/** After a move to another host: its table, or that it does not answer; turns wait for it. */
+export async function rebindTable(session: Session, epoch: number): Promise<void> {
+  const { host } = session.folds.place;
+  if (host === undefined || session.folds.place.epoch !== epoch) return;
+  const [shared, answer] = await Promise.all([askShared(session.config.request), askHost(host)]);
+  if (session.folds.place.epoch !== epoch) return;
+  if (answer === undefined) {
+    const why = `host ${host} did not answer within 30 s`;
+    session.record(...livenessEntries(session.folds.place, { cold: true }, why));
+  } else hostAnswered(session);
+  logTable(session, shared, answer);
+}
+
+/** Does a host answer within 60 s? */
+export async function isPresent(host: string): Promise<boolean> {
+  try {
+    await presenceCalls({ host, summary: `is host ${host} there?` })["host.present"](sessionRef());
+    return true;
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    return false;
+  }
+}
+
+function hostAnswered(session: Session): void {
+  const { place } = session.folds;
+  session.answeredAt = session.now;
+  session.record(...livenessEntries(place, { cold: false }, `host ${place.host ?? ""} answered`));
 }
 
 /** Asks again and logs the table; what does not answer keeps its rows. */
 export async function refreshTable(session: Session): Promise<void> {
   const shared = await askShared(session.config.request);
   const { host, live } = session.folds.place;
-  const answer = host === undefined || !live ? undefined : await askHost(host);
+  const answer =
+    host === undefined || !live
+      ? undefined
+      : await CancellationScope.nonCancellable(() => askHost(host));
+  if (answer !== undefined) session.answeredAt = session.now;
   logTable(session, shared, answer);
 }
 
@@ -78,7 +121,7 @@ function logTable(
   const kept = (where: ToolRow["where"]): readonly ToolRow[] =>
     place.tools.filter((row) => row.where === where);
   const rows = [
-    ...stateToolRows(session.config),
+    ...stateToolRows(session.config, session.scheduleConfig),
     ...(shared?.tools ?? kept("shared")),
     ...(host?.tools ?? kept("host")),
   ];
@@ -110,14 +153,13 @@ async function askShared(request: RequestConfig): Promise<SharedAnswer | undefin
   }
 }
 
+/** Given up when its scope is cancelled. */
 async function askHost(host: string | undefined): Promise<HostAnswer | undefined> {
   try {
-    return await CancellationScope.nonCancellable(() =>
-      hostCalls({
-        host,
-        summary: host === undefined ? "which host answers?" : `tools of host ${host}`,
-      })["host.tools"](sessionRef()),
-    );
+    return await hostCalls({
+      host,
+      summary: host === undefined ? "which host answers?" : `tools of host ${host}`,
+    })["host.tools"](sessionRef());
   } catch {
     return undefined;
   }

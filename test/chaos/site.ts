@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
-import { defaultLimits } from "../../src/contracts/config.js";
+import { defaultLimits, type SessionConfig } from "../../src/contracts/config.js";
 import { findBinary } from "../../src/server/find-binary.js";
 import { arePortsFree } from "../../src/server/ports.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
@@ -32,6 +32,7 @@ export interface Site {
   /** A session on the script, bound to this site's host, in a workspace of its own. */
   session(
     script: Pick<Script, "scenario">,
+    jobs?: SessionConfig["jobs"],
   ): Promise<{ readonly session: SessionClient; readonly workspace: string }>;
   /** Ends every process and removes the directory; what commands of it had not ended by themselves. */
   dispose(patienceMs?: number): Promise<readonly string[]>;
@@ -110,7 +111,7 @@ export async function openSite(): Promise<Site> {
       startServer,
       startWorker,
       dispose,
-      async session(script) {
+      async session(script, jobs = {}) {
         const id = `chaos-${randomUUID().slice(0, 8)}`;
         const workspace = join(directory, "workspaces", id);
         await mkdir(workspace, { recursive: true });
@@ -128,6 +129,7 @@ export async function openSite(): Promise<Site> {
             outsideWorkspace: false,
             deny: [],
             ask: [],
+            jobs,
             limits: defaultLimits,
           },
         });

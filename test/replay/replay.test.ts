@@ -46,7 +46,10 @@ interface HistoryJson {
 }
 
 async function replay(history: HistoryJson): Promise<void> {
-  await Worker.runReplayHistory({ workflowBundle: { codePath } }, history, "recorded");
+  // Ids of children are made from it.
+  const started = history.events[0]?.["workflowExecutionStartedEventAttributes"];
+  const { workflowId } = started as { readonly workflowId: string };
+  await Worker.runReplayHistory({ workflowBundle: { codePath } }, history, workflowId);
 }
 
 function namesOf(version: string): string[] {

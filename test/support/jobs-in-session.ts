@@ -90,7 +90,9 @@ export class JobsInSession {
   setLive(live: boolean): void {
     if (this.session.folds.place.live === live) return;
     this.session.record({ type: "session/live", data: { live, why: "the test says so" } });
-    if (live) payOwedWake(this.session);
+    if (!live) return;
+    this.session.answeredAt = this.session.now;
+    payOwedWake(this.session);
   }
 
   /** How often the model is shown the notice of a job, and how often it still waits in the inbox. */

@@ -1,5 +1,7 @@
+import type { ReadTimeInput } from "../../src/contracts/activities.js";
 import type { RequestConfig } from "../../src/contracts/header.js";
 import type { ModelOutcome, ModelRoute } from "../../src/contracts/model.js";
+import type { LocalTime, ZoneAnswer } from "../../src/contracts/schedule.js";
 import type { ToolOutcome, ToolRow } from "../../src/contracts/tools.js";
 import type {
   Effect,
@@ -29,6 +31,9 @@ export interface Script {
   };
   /** What a job tool's work comes to; `done` when absent. */
   readonly jobs?: (op: JobOp & { readonly cancelled: boolean }) => JobAnswer;
+  /** What a local time means; nobody can say when absent. */
+  readonly zone?: (local: LocalTime) => ZoneAnswer | undefined;
+  readonly time?: (input: ReadTimeInput) => string;
   readonly route?: (request: RequestConfig) => ModelRoute | undefined;
   /** The whole table a refresh logs; absent: the one in force. */
   readonly table?: () => readonly ToolRow[];
@@ -170,6 +175,10 @@ export class PureRun {
         const answer = script.jobs?.({ ...op, cancelled }) ?? { kind: "done" as const };
         return { kind: "job", key, answer: overTheWire(answer) };
       }
+      case "zone":
+        return { kind: "zone", key, zone: cancelled ? undefined : script.zone?.(op.local) };
+      case "time":
+        return { kind: "time", key, text: cancelled ? undefined : script.time?.(op.input) };
       case "tools": {
         const tools = script.table?.() ?? session.folds.place.tools;
         session.record({ type: "session/tools", data: { epoch: 0, tools, jobKinds: [] } });

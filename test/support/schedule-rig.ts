@@ -10,7 +10,13 @@ import {
   type ScheduleLogEntry,
   type ZoneAnswer,
 } from "../../src/contracts/schedule.js";
-import { decideClaim, emptyInbox, foldInbox, type InboxState } from "../../src/domain/inbox.js";
+import {
+  decideClaim,
+  emptyInbox,
+  foldInbox,
+  type InboxState,
+  pendingCount,
+} from "../../src/domain/inbox.js";
 import { checkLossless } from "../../src/domain/lossless.js";
 import { decideScheduleChange } from "../../src/domain/schedule-change.js";
 import { decideDrive, type Drive, type DriveView } from "../../src/domain/schedule-drive.js";
@@ -87,7 +93,10 @@ export class ScheduleRig {
 
   /** One drive, carried out. */
   drive(): Drive {
-    const drive = decideDrive(this.state, this);
+    const { inbox, presence, now, armedFor } = this;
+    // As the session is: a turn is open, or a waking message is about to open one.
+    const busy = this.busy || (inbox.wake && pendingCount(inbox) > 0);
+    const drive = decideDrive(this.state, { inbox, presence, busy, now, armedFor });
     if (drive.kind === "arm") this.armedFor = drive.at;
     if (drive.kind === "disarm") this.armedFor = undefined;
     if (drive.kind === "deliver") this.append(...drive.entries);

@@ -1,4 +1,7 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect } from "vitest";
+import { commands } from "../../src/contracts/names.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { test as base, type Lab } from "../support/temporal.js";
@@ -126,6 +129,89 @@ describe.concurrent("Temporal UI is the console", () => {
     expect(upserts.length).toBeLessThanOrEqual(5);
   });
 
+  test("a job's page has its label, what it printed so far and how it ended; its session lists it", async ({
+    lab,
+  }) => {
+    const command = "echo first; until [ -e go ]; do sleep 0.1; done; echo `last`";
+    const args = { command, description: "Wait", run_in_background: true };
+    const cwd = await lab.workspace();
+    const session = await lab.session(
+      { turns: [{ repeat: 2, steps: [{ calls: [{ tool: "bash", args }] }, { text: "started" }] }] },
+      { config: { cwd, jobs: { completionDelivery: "quiet" } } },
+    );
+    await lab.play(session);
+    expect(await detailsOf(lab, session.id)).toContain(
+      `### Jobs\n\n- \`bash-1\` running — ${command}`,
+    );
+    await eventually(() => isListed(lab, session.id, "LonghaulOpenJobs = 1"));
+    const { workflowId } = (await session.jobs()).jobs[0] ?? { workflowId: "" };
+    expect(workflowId).toMatch(new RegExp(`^${session.id}/job/bash-1/[0-9a-f]{12}$`, "u"));
+    const description = await lab.handle(workflowId).describe();
+    expect(await description.staticSummary()).toBe(command);
+    await eventually(async () => {
+      const { raw } = await lab.handle(workflowId).describe();
+      const [beat] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
+      expect(JSON.parse(Buffer.from(beat?.data ?? []).toString() || "{}")).toMatchObject({
+        stdout: 6,
+        lastLine: "first",
+      });
+    });
+    await eventually(async () => {
+      expect(await detailsOf(lab, workflowId)).toContain(
+        "Output so far: 6 bytes\n\n```\nfirst\n```",
+      );
+    }, 30_000);
+    await writeFile(join(cwd, "go"), "");
+    await session.waitJob("bash-1");
+    await eventually(async () => {
+      const details = await detailsOf(lab, workflowId);
+      expect(details).toContain("**[status: completed, exit code: 0]**");
+    });
+    await eventually(() => isListed(lab, session.id, "LonghaulOpenJobs = 0"));
+    expect(await detailsOf(lab, session.id)).not.toContain("### Jobs");
+  });
+
+  test("the next reminder stands in the details, in the writer's time too, in a search attribute and on its timer", async ({
+    lab,
+  }) => {
+    const create = (at: string) => ({
+      tool: "schedule_create",
+      args: { prompt: "water the *plants*", at },
+    });
+    const session = await lab.session(
+      {
+        turns: [
+          { steps: [{ calls: [create("2099-08-06T01:00:00Z")] }, { text: "set" }] },
+          {
+            steps: [
+              { calls: [{ tool: "schedule_delete", args: { id: "schedule-1" } }] },
+              { text: "gone" },
+            ],
+          },
+        ],
+      },
+      { config: { worldTools: false, schedule: true } },
+    );
+    await lab.handle(session.id).executeUpdate(commands.send, {
+      args: [{ id: "m1", mode: "followup", content: "go", timeZone: "Asia/Shanghai" }],
+    });
+    await session.waitIdle();
+    expect(await detailsOf(lab, session.id)).toContain(
+      "Next reminder: `schedule-1` 6 Aug 2099, 09:00 Asia/Shanghai (2099-08-06T01:00:00.000Z) — water the *plants*",
+    );
+    const far = 'LonghaulNextReminder > "2099-08-05T00:00:00Z"';
+    await eventually(() => isListed(lab, session.id, far));
+    const { events } = await lab.history(session.id);
+    const timers = (events ?? []).filter((event) => event.timerStartedEventAttributes);
+    expect(timers).toHaveLength(1);
+    expect(Buffer.from(timers[0]?.userMetadata?.summary?.data ?? []).toString()).toContain(
+      "reminder schedule-1 due 2099-08-06T01:00:00.000Z",
+    );
+    await lab.play(session);
+    await eventually(() => isListed(lab, session.id, "LonghaulNextReminder IS NULL"));
+    expect(await detailsOf(lab, session.id)).not.toContain("reminder");
+  });
+
   test("where no attribute is registered none is upserted", async ({ lab }) => {
     const session = await lab.session({ turns: [{ steps: [{ text: "ok" }] }] }, { attributes: [] });
     await lab.play(session);
@@ -135,6 +221,13 @@ describe.concurrent("Temporal UI is the console", () => {
     ).toEqual([]);
   });
 });
+
+async function isListed(lab: Lab, id: string, query: string): Promise<void> {
+  const found: string[] = [];
+  for await (const one of lab.temporal.workflow.list({ query: `WorkflowId="${id}" AND ${query}` }))
+    found.push(one.workflowId);
+  expect(found, query).toEqual([id]);
+}
 
 async function detailsOf(lab: Lab, id: string): Promise<string> {
   const metadata = await lab

@@ -1,5 +1,6 @@
-import { once } from "node:events";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 
@@ -7,6 +8,7 @@ import { createJobHost } from "../../src/kinds/job-host.js";
 import { readJobStream } from "../../src/process/jobs/stored-parts.js";
 import { jobStreamsOf } from "../../src/store/job-output.js";
 import { defineJobKind, defineTool } from "../../src/tools/define.js";
+import { loadToolsFile } from "../../src/tools/load.js";
 import { openKindBench, outcomeOf } from "../support/kind-bench.js";
 import { patience } from "../support/job-bench.js";
 
@@ -352,6 +354,30 @@ describe("the sweep", quick, () => {
     ]);
     await bench.write("go");
     expect(outcomeOf(await bench.follow(open).done)).toMatchObject({ output: "kept" });
+  });
+});
+
+describe("a tools file", quick, () => {
+  it("may export job kinds: the example's runs as its page says", async () => {
+    const example = fileURLToPath(new URL("../../examples/my-jobs.ts", import.meta.url));
+    const { tools, jobKinds } = await loadToolsFile(example);
+    expect(jobKinds.map(({ jobKind }) => jobKind)).toEqual([
+      { kind: "countdown", output: "stream" },
+    ]);
+    expect(tools.map(({ row }) => [row.name, row.jobKind])).toEqual([["countdown", "countdown"]]);
+    const bench = await openKindBench();
+    const { home, store } = bench;
+    const host = createJobHost({ home, host: "host-1", store, kinds: jobKinds, maxJobs: 1 });
+    const job = bench.job("countdown", { seconds: 1 });
+    expect(await host.begin(job)).toEqual({ kind: "begun" });
+    const { sessionId, jobId, nonce, kind, outputBytes } = job;
+    const rank = { scheduledAt: 1, attempt: 1 };
+    const end = await host.follow({ sessionId, jobId, nonce, kind, outputBytes, rank }).done;
+    expect(outcomeOf(end)).toMatchObject({
+      status: "completed",
+      detail: "lift-off",
+      tails: [{ stream: "output", text: "1\n" }],
+    });
   });
 });
 

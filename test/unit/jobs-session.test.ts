@@ -19,7 +19,11 @@ import { entriesOf, run } from "../support/session-script.js";
 /** A session that is bound to a host, with one live job. */
 function open() {
   const session = openJobSession();
-  session.record({ type: "session/bound", data: { host: "h1", epoch: 1 } });
+  const { tools, jobKinds } = session.folds.place;
+  session.record(
+    { type: "session/bound", data: { host: "h1", epoch: 1 } },
+    { type: "session/tools", data: { epoch: 1, tools, jobKinds } },
+  );
   const world = new JobsInSession(session);
   const id = world.start();
   const report = (changes: object = {}): readonly string[] =>
@@ -170,6 +174,7 @@ describe("a report", () => {
 
 describe("a report that the host was silent", () => {
   const silent = {
+    host: "h1",
     silent: true,
     outcome: { status: "failed", detail: "worker lost", lost: true },
   };

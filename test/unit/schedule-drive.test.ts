@@ -149,6 +149,35 @@ describe("a delivery", () => {
     expect(ids(rig)).toHaveLength(3);
   });
 
+  it("[schedule/T15] comes after a stop that parked it, and does not wait for the next message", () => {
+    const rig = rigWith({ after_seconds: 1 }, { after_seconds: 2 });
+    rig.now += 1_000;
+    expect(rig.drive()).toMatchObject({ kind: "deliver" });
+    const reason = "user";
+    rig.append({ type: "session/interrupt", data: { reason, keepInbox: true } });
+    expect(rig.inbox.wake).toBe(false);
+    expect(rig.drive()).toMatchObject({ kind: "deliver", entries: [{ data: { inserted: [] } }] });
+    expect(rig.drive()).toEqual({ kind: "keep" });
+    rig.turn();
+    expect(ids(rig)).toEqual(["schedule/schedule-1/2026-08-05T12:00:01.000Z"]);
+  });
+
+  it("wakes what a stop has parked before it, in its order", () => {
+    const rig = rigWith({ after_seconds: 1 });
+    const parked = {
+      id: "m",
+      role: "user",
+      content: [{ type: "text", text: "x" }],
+      source: { kind: "user", mode: "followup" },
+    } as const;
+    const target = "next-turn";
+    rig.append({ type: "agent/inbox/spliced", data: { target, start: 0, inserted: [parked] } });
+    rig.now += 1_000;
+    rig.settle();
+    rig.turn();
+    expect(ids(rig)).toEqual(["m", "schedule/schedule-1/2026-08-05T12:00:01.000Z"]);
+  });
+
   it("[schedule/61] is judged again when it comes to it: a clock that went back arms again", () => {
     const rig = rigWith({ after_seconds: 1 });
     rig.now = at("2026-08-05T11:59:50Z");

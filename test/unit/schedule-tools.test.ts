@@ -6,6 +6,7 @@ import { persistenceUncertain } from "../../src/domain/schedule-errors.js";
 import {
   createParameters,
   isScheduleTool,
+  offersReminders,
   scheduleToolRows,
 } from "../../src/domain/schedule-tool-rows.js";
 import { nextReminder } from "../../src/domain/schedule-views.js";
@@ -15,7 +16,7 @@ const local = { date: "2026-08-06", time: "09:00:00", time_zone: "Asia/Shanghai"
 
 describe("the tools of reminders", () => {
   it("are exclusive, run in the session and say what they do", () => {
-    const rows = scheduleToolRows(defaultScheduleConfig, {});
+    const rows = scheduleToolRows(defaultScheduleConfig);
     expect(rows.map((row) => row.name)).toEqual([
       "schedule_create",
       "schedule_list",
@@ -33,10 +34,12 @@ describe("the tools of reminders", () => {
   });
 
   it("[schedule/72] in place of a wrong owner: are offered to no child, and not where they are off", () => {
-    expect(scheduleToolRows(undefined, {})).toEqual([]);
-    expect(scheduleToolRows(defaultScheduleConfig, { origin: "subagent" })).toEqual([]);
-    expect(scheduleToolRows(defaultScheduleConfig, { delegationDepth: 1 })).toEqual([]);
-    expect(scheduleToolRows(defaultScheduleConfig, { delegationDepth: 0 })).toHaveLength(3);
+    expect(scheduleToolRows(undefined)).toEqual([]);
+    expect(scheduleToolRows(defaultScheduleConfig)).toHaveLength(3);
+    expect(offersReminders({ origin: "subagent" })).toBe(false);
+    expect(offersReminders({ delegationDepth: 1 })).toBe(false);
+    expect(offersReminders({ delegationDepth: 0 })).toBe(true);
+    expect(offersReminders(undefined)).toBe(true);
   });
 
   it("the schema takes each of the three forms", () => {

@@ -177,6 +177,18 @@ describe("loadToolsFile", () => {
     expect(await refusal(`${listed}${second}\nexport default [t, u];`)).toBe(
       "tools.ts:10: the name t is taken by another tool of this file (line 4); choose another name",
     );
+    const kind = (name: string) =>
+      `import { defineJobKind } from "longhaul/tools";
+import { z } from "zod";
+const make = (kind: string) => defineJobKind({ kind, output: "final", input: z.object({}), run: () => undefined });
+export default [make("${name}"), make("other"), make("other")];
+`;
+    expect(await refusal(kind("bash"))).toBe(
+      "tools.ts:4: the job kind bash is taken by the built-in one; choose another name",
+    );
+    expect(await refusal(kind("mine"))).toBe(
+      "tools.ts:4: the job kind other is taken by another one of this file; choose another name",
+    );
     const folder = await openFolder({ "a.ts": tool("t"), "b.ts": tool("t") });
     const taken = [...builtinTools, ...(await loadToolsFile(join(folder, "a.ts"))).tools];
     await expect(loadToolsFile(join(folder, "b.ts"), { taken })).rejects.toThrow(
