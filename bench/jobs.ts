@@ -28,7 +28,7 @@ const { values: options } = parseArgs({
 interface Row {
   readonly case: string;
   readonly value: number;
-  readonly unit: "ms" | "%" | "MB";
+  readonly unit: "ms" | "%" | "MB" | "jobs";
   readonly target?: number;
 }
 
@@ -116,11 +116,17 @@ async function measureFleet(host: Host): Promise<Row[]> {
 
   const began = performance.now();
   let started = false;
-  const starting = fleet.start(jobs).finally(() => (started = true));
+  let allRun = 0;
+  const starting = fleet.start(jobs).finally(() => {
+    started = true;
+    allRun = performance.now() - began;
+  });
+  // A failure below is the one to tell.
+  starting.catch(() => {});
   const during: number[] = [];
   while (!started) during.push(...(await foreground.sample()));
-  const all = await starting;
-  const allRun = during.length === 0 ? Number.NaN : performance.now() - began;
+  const { running: all, unstarted } = await starting;
+  for (const why of new Set(unstarted)) console.error(`A job did not start: ${why}`);
   const start = await sampleBoth(host);
 
   await sleep(Number(options.seconds) * 1_000);
@@ -137,6 +143,7 @@ async function measureFleet(host: Host): Promise<Row[]> {
   const ending = await sampleBoth(host);
   return [
     { case: `${jobs} jobs asked for at once, all run`, value: round(allRun), unit: "ms" },
+    { case: "  of them not started", value: unstarted.length, unit: "jobs", target: 0 },
     ...delays("idle", quiet),
     ...delays("while they start", start),
     ...delays("while they run", running),
@@ -144,8 +151,8 @@ async function measureFleet(host: Host): Promise<Row[]> {
     ...spread("foreground bash, alone", alone),
     ...spread("foreground bash, while they start", during),
     ...spread("foreground bash, beside them", beside),
-    memory("supervisor of a job", supervisors / jobs, 5),
-    memory("worker, for each job", (running.worker.rssBytes - quiet.worker.rssBytes) / jobs),
+    memory("supervisor of a job", supervisors / all.length, 5),
+    memory("worker, for each job", (running.worker.rssBytes - quiet.worker.rssBytes) / all.length),
     ...spread("kill beside them, to the process gone", kills, 3_000),
     { case: "all the others killed at once, to all gone", value: round(allGone), unit: "ms" },
   ];
@@ -153,7 +160,7 @@ async function measureFleet(host: Host): Promise<Row[]> {
 
 async function measureKills({ fleet, jobs }: Host, how: string): Promise<Row[]> {
   const kills: number[] = [];
-  for (const job of await fleet.start(jobs)) {
+  for (const job of (await fleet.start(jobs)).running) {
     // Anywhere between two heartbeats.
     await sleep(Math.random() * 2_000);
     kills.push(await killAndWait(job));

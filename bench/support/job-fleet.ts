@@ -14,6 +14,12 @@ export interface FleetJob {
   readonly pid: number;
 }
 
+export interface Fleet {
+  readonly running: readonly FleetJob[];
+  /** Why others did not start. */
+  readonly unstarted: readonly string[];
+}
+
 /** Real shell jobs of many sessions, which print a line a second and end by TERM. */
 export class JobFleet {
   readonly #client: LonghaulClient;
@@ -21,7 +27,11 @@ export class JobFleet {
   /** Where each command notes its process id. */
   readonly #notes: string;
   readonly sessions: SessionClient[] = [];
-  readonly #started: { readonly session: SessionClient; readonly id: string; note: string }[] = [];
+  readonly #started: {
+    readonly session: SessionClient;
+    readonly id: string;
+    readonly note: string;
+  }[] = [];
 
   constructor(client: LonghaulClient, config: SessionConfig, notes: string) {
     this.#client = client;
@@ -42,8 +52,8 @@ export class JobFleet {
     await Promise.all(Array.from({ length: 8 }, open));
   }
 
-  /** Starts jobs in all sessions at once. Resolves when every command runs. */
-  async start(jobs: number): Promise<readonly FleetJob[]> {
+  /** Starts jobs in all sessions at once. Resolves when every command runs, or its job has ended without. */
+  async start(jobs: number): Promise<Fleet> {
     await Promise.all(
       Array.from({ length: jobs }, async (_, index) => {
         const session = this.sessions[index % this.sessions.length];
@@ -54,13 +64,30 @@ export class JobFleet {
         this.#started.push({ session, id, note });
       }),
     );
-    while ((await readdir(this.#notes)).length < jobs) await sleep(20);
-    return Promise.all(
-      this.#started.map(async ({ session, id, note }) => ({
-        session,
-        id,
-        pid: await this.#pid(note),
-      })),
+    let unstarted: readonly string[] = [];
+    for (let looks = 1; (await readdir(this.#notes)).length + unstarted.length < jobs; looks++) {
+      await sleep(20);
+      if (looks % 250 === 0) unstarted = await this.#ended();
+    }
+    const notes = new Set(await readdir(this.#notes));
+    const running = this.#started.filter(({ note }) => notes.has(note));
+    return {
+      unstarted,
+      running: await Promise.all(
+        running.map(async ({ session, id, note }) => ({
+          session,
+          id,
+          pid: await this.#pid(note),
+        })),
+      ),
+    };
+  }
+
+  /** How jobs ended before they ran. */
+  async #ended(): Promise<readonly string[]> {
+    const views = await Promise.all(this.sessions.map((session) => session.jobs()));
+    return views.flatMap(({ jobs }) =>
+      jobs.flatMap(({ status, detail }) => (status === "failed" ? [detail ?? status] : [])),
     );
   }
 
