@@ -35,7 +35,7 @@ export class HostWatch {
 
   run(): void {
     if (this.#mustLetGo) this.stop();
-    if (this.#mustAwait) this.#ask(() => this.#await());
+    if (this.#mustAwait) this.#ask(() => this.#awaitReturn());
     if (this.#mustAsk) this.#ask(() => this.#askOnce());
   }
 
@@ -87,7 +87,7 @@ export class HostWatch {
     });
   }
 
-  async #await(): Promise<void> {
+  async #awaitReturn(): Promise<void> {
     await awaitHost(this.#session);
     payOwedWake(this.#session);
   }

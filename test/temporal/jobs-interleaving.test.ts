@@ -3,7 +3,7 @@ import { describe, expect } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { createRandom, type Random } from "../chaos/random.js";
 import { gatedJob } from "../support/gated-job.js";
-import { jobProcesses } from "../support/job-hosts.js";
+import { jobProcesses } from "../support/job-processes.js";
 import { readJobEnds } from "../support/job-ends.js";
 import type { ScenarioInput } from "../support/scenario-input.js";
 import { seededRandom } from "../support/seeded.js";
