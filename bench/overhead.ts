@@ -11,7 +11,7 @@ import { openDirectoryStore } from "../src/store/directory.js";
 import { startWorker } from "../src/worker/index.js";
 import { bareWay, longhaulWay, sdkWay, type Moments, type Way } from "./support/overhead-ways.js";
 import { startPeer, writePeerBundle } from "./support/peer/worker.js";
-import { printResult, printTable, round } from "./support/report.js";
+import { percentile, printResult, printTable, round } from "./support/report.js";
 import { buildProject, withServer, workflowBundle, type BenchPlace } from "./support/server.js";
 import { startTimedProvider, type Script, type TimedProvider } from "./support/timed-provider.js";
 import { produce } from "./support/tools.js";
@@ -196,11 +196,6 @@ function rowOf(name: string, samples: Record<Name, number[]> | undefined): Row[]
       httpP99: percentile(http, 99),
     },
   ];
-}
-
-function percentile(values: readonly number[], percent: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return round(sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN, 1);
 }
 
 function report(rows: readonly Row[]): void {

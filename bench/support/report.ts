@@ -31,6 +31,12 @@ export function round(value: number, digits = 0): number {
   return Math.round(value * scale) / scale;
 }
 
+/** Nearest rank, to one digit. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return round(sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN, 1);
+}
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
-import { DefaultLogger, Runtime } from "@temporalio/worker";
+import { DefaultLogger, Runtime, type LogLevel } from "@temporalio/worker";
 import { findBinary } from "../../src/server/find-binary.js";
 import { serverArguments } from "../../test/support/server-arguments.js";
 
@@ -27,16 +27,26 @@ export function buildProject(): void {
   });
 }
 
+export interface BenchServer {
+  /** Default WARN. */
+  readonly logLevel?: LogLevel;
+  /** Cancels reach an activity at once, as with the product's own server (the default), or with a heartbeat. */
+  readonly workerCommands?: boolean;
+}
+
 /** Runs `body` beside a Temporal dev server and a directory of its own; both are gone afterwards, also after Ctrl-C. */
-export async function withServer<T>(body: (place: BenchPlace) => Promise<T>): Promise<T> {
-  Runtime.install({ logger: new DefaultLogger("WARN"), shutdownSignals: [] });
+export async function withServer<T>(
+  body: (place: BenchPlace) => Promise<T>,
+  { logLevel = "WARN", workerCommands = true }: BenchServer = {},
+): Promise<T> {
+  installRuntime(logLevel);
   const { path } = await findBinary({ env: process.env, report: (line) => console.error(line) });
   const directory = await mkdtemp(join(tmpdir(), "longhaul-bench-"));
   const env = await TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: "existing-path", path },
       log: { format: "pretty", level: "error" },
-      extraArgs: serverArguments(),
+      extraArgs: serverArguments({ workerCommands }),
     },
   });
   const cleanUp = async (): Promise<void> => {
@@ -55,4 +65,12 @@ export async function withServer<T>(body: (place: BenchPlace) => Promise<T>): Pr
     process.off("SIGTERM", interrupted);
     await cleanUp();
   }
+}
+
+let installed = false;
+
+function installRuntime(level: LogLevel): void {
+  if (installed) return;
+  installed = true;
+  Runtime.install({ logger: new DefaultLogger(level), shutdownSignals: [] });
 }

@@ -1,3 +1,4 @@
+import type { CompactionEventData } from "./compaction.js";
 import type { AssistantMessage, UserMessage } from "./content.js";
 import type { SessionConfig } from "./config.js";
 import type { ErrorCode } from "./errors.js";
@@ -39,7 +40,7 @@ export type EndReason =
   | { readonly kind: "interrupted" };
 
 /** Data of each entry type. Types of the harness keep its names; Longhaul's own are exported as `ignorable`. */
-export interface EventData extends JobEventData, ScheduleEventData {
+export interface EventData extends CompactionEventData, JobEventData, ScheduleEventData {
   "user/message": { readonly message: UserMessage };
   "assistant/message": {
     readonly turn: number;

@@ -40,10 +40,19 @@ const harnessTypes: readonly EventType[] = [
   "todo/write",
   "schedule/change",
   "session/end-seed",
+  "compaction/start",
+  "compaction/summary",
+  "compaction/prune",
+  "compaction/end",
 ];
 
 const known = new Set<string>([...ownTypes, ...harnessTypes]);
 const own = new Set<string>(ownTypes);
+
+/** Does this release read entries of the type? @public */
+export function isKnownEvent(type: string): type is EventType {
+  return known.has(type);
+}
 
 /** The ordered session events (spec/harness §1). Entries are detached, frozen copies; `seq` is contiguous from 0. */
 export class SessionLog {

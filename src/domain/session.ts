@@ -91,9 +91,9 @@ export const initialFolds: SessionFolds = {
 export class Session {
   readonly id: string;
   readonly names: SessionNames;
-  readonly log = new SessionLog();
+  readonly log: SessionLog;
   readonly #now: () => number;
-  #folds = initialFolds;
+  #folds: SessionFolds;
   /** An entry was refused: a bug, never a user's mistake. The session parks as `faulted`. */
   fault: Refusal | undefined;
   /** Close was asked for; new input is refused. */
@@ -113,10 +113,18 @@ export class Session {
   /** The tool table is to be asked for again before the next step. */
   refreshTools = false;
 
-  constructor(id: string, now: () => number, names: SessionNames = plainNames(id)) {
+  /** `past`: what it goes on from, a seed or a checkpoint; absent: an empty log. */
+  constructor(
+    id: string,
+    now: () => number,
+    names: SessionNames = plainNames(id),
+    past?: { readonly log: SessionLog; readonly folds: SessionFolds },
+  ) {
     this.id = id;
     this.names = names;
     this.#now = now;
+    this.log = past?.log ?? new SessionLog();
+    this.#folds = past?.folds ?? initialFolds;
   }
 
   /** Workflow time, epoch ms. */

@@ -6,7 +6,7 @@ import type { Store } from "../contracts/store.js";
 import { type FollowerLock, takeFollowerLock } from "../process/jobs/follower-lock.js";
 import { killedBeforeExit, startLost } from "../process/jobs/outcome.js";
 import { identityPatienceMs } from "../process/jobs/seal.js";
-import { countLiveJobs } from "../process/jobs/start.js";
+import { countLiveJobs } from "../process/jobs/live-jobs.js";
 import type { JobKindDefinition } from "../tools/define-job-kind.js";
 import {
   bodyDirectory,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { existsSync } from "node:fs";
 import { Client, type ConnectionOptions } from "@temporalio/client";
 import {
@@ -65,7 +66,7 @@ export interface StartWorkerOptions {
    * has no worker commands, a cancel is noticed only with one.
    */
   readonly heartbeatThrottleMs?: number;
-  /** How often the jobs of this host are checked for an owner that is gone; default 60 s. */
+  /** How often the jobs of this host are checked for an owner that is gone; default 50 s, so that they end within a minute. */
   readonly ownerCheckMs?: number;
   /** Default: the bundle of the build. */
   readonly workflowBundlePath?: string;
@@ -102,6 +103,8 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   const jobs = createJobHost({ home, host: hostId, store, maxJobs, kinds: options.jobKinds ?? [] });
   checkJobKinds(tools, jobs);
   const stopping = new AbortController();
+  // Each follower of a job listens.
+  setMaxListeners(0, stopping.signal);
   let client: Client | undefined;
   const hostJobs = isHost
     ? await watchHostJobs({
@@ -237,7 +240,7 @@ function numbersOf(options: StartWorkerOptions): {
     maxJobs: whole("maxJobs", options.maxJobs, 500, 1),
     throttleMs: whole("heartbeatThrottleMs", options.heartbeatThrottleMs, 2_000, 100),
     shutdownGraceMs: whole("shutdownGraceMs", options.shutdownGraceMs, 10_000, 0),
-    ownerCheckMs: whole("ownerCheckMs", options.ownerCheckMs, 60_000, 10),
+    ownerCheckMs: whole("ownerCheckMs", options.ownerCheckMs, 50_000, 10),
   };
 }
 

@@ -108,7 +108,7 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
         text: await localOr(() => localCalls()["time.reading"](op.input)),
       };
     case "job":
-      return { kind: "job", key, answer: await performJobWork(session, pump, op) };
+      return { kind: "job", key, answer: await performJobWork(session, pump.jobs, op) };
   }
 }
 

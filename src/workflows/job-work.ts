@@ -11,12 +11,12 @@ import { isCounted } from "../domain/job-waits.js";
 import { isLive, jobOf } from "../domain/jobs.js";
 import type { Session } from "../domain/session.js";
 import { readCalls, sessionRef } from "./activity-calls.js";
-import type { EffectPump } from "./pump.js";
+import type { JobWorkflows } from "./job-workflows.js";
 
 /** What the job tools wait for (spec/jobs §10). Never rejects. */
 export async function performJobWork(
   session: Session,
-  pump: EffectPump,
+  jobs: JobWorkflows,
   { key, work }: Extract<Op, { readonly kind: "job" }>,
 ): Promise<JobAnswer> {
   try {
@@ -28,9 +28,9 @@ export async function performJobWork(
       case "read":
         return await readOutput(session, work.job, work.plan);
       case "cancel":
-        return await CancellationScope.nonCancellable(() => pump.cancelJob(work.effect));
+        return await CancellationScope.nonCancellable(() => jobs.ask(work.effect));
       case "look":
-        await CancellationScope.nonCancellable(() => pump.look(work.jobs));
+        await CancellationScope.nonCancellable(() => jobs.look(work.jobs));
         return { kind: "done" };
     }
   } catch (error) {

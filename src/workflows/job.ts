@@ -1,9 +1,8 @@
-import { TimeoutType } from "@temporalio/common";
+import { RetryState, TimeoutType } from "@temporalio/common";
 import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
-  CancelledFailure,
   defineSignal,
   getExternalWorkflowHandle,
   isCancellation,
@@ -124,12 +123,8 @@ async function follow(
   } catch (error) {
     if (isUnstarted(error)) return lost(input);
     const cause = error instanceof ActivityFailure ? error.cause : error;
-    const cancelled =
-      following.consideredCancelled &&
-      (isCancellation(error) ||
-        cause instanceof CancelledFailure ||
-        cause instanceof TimeoutFailure);
-    if (cancelled) return await end(input, reason());
+    if (following.consideredCancelled && wasCancelled(error, cause))
+      return await end(input, reason());
     // Nobody follows it any more, so nobody would end it either.
     const ended = await end(input, "its follower failed");
     const detail = cause instanceof Error ? cause.message : String(cause);
@@ -194,4 +189,13 @@ function followInput(input: JobWorkflowInput): FollowJobInput {
 function isUnstarted(error: unknown): boolean {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   return cause instanceof TimeoutFailure && cause.timeoutType === TimeoutType.SCHEDULE_TO_START;
+}
+
+/** By a kill, or by a worker that was lost or stopped when the kill was on its way to it. */
+function wasCancelled(error: unknown, cause: unknown): boolean {
+  return (
+    isCancellation(error) ||
+    cause instanceof TimeoutFailure ||
+    (error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED)
+  );
 }

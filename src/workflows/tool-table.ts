@@ -1,4 +1,4 @@
-import { ApplicationFailure, CancellationScope } from "@temporalio/workflow";
+import { ApplicationFailure, CancellationScope, isCancellation } from "@temporalio/workflow";
 import type { SharedAnswer } from "../contracts/activities.js";
 import type { RequestConfig } from "../contracts/header.js";
 import type { ModelRoute } from "../contracts/model.js";
@@ -82,7 +82,8 @@ export async function isPresent(host: string): Promise<boolean> {
   try {
     await presenceCalls({ host, summary: `is host ${host} there?` })["host.present"](sessionRef());
     return true;
-  } catch {
+  } catch (error) {
+    if (isCancellation(error)) throw error;
     return false;
   }
 }
@@ -97,7 +98,10 @@ function hostAnswered(session: Session): void {
 export async function refreshTable(session: Session): Promise<void> {
   const shared = await askShared(session.config.request);
   const { host, live } = session.folds.place;
-  const answer = host === undefined || !live ? undefined : await askHost(host);
+  const answer =
+    host === undefined || !live
+      ? undefined
+      : await CancellationScope.nonCancellable(() => askHost(host));
   if (answer !== undefined) session.answeredAt = session.now;
   logTable(session, shared, answer);
 }
@@ -149,14 +153,13 @@ async function askShared(request: RequestConfig): Promise<SharedAnswer | undefin
   }
 }
 
+/** Given up when its scope is cancelled. */
 async function askHost(host: string | undefined): Promise<HostAnswer | undefined> {
   try {
-    return await CancellationScope.nonCancellable(() =>
-      hostCalls({
-        host,
-        summary: host === undefined ? "which host answers?" : `tools of host ${host}`,
-      })["host.tools"](sessionRef()),
-    );
+    return await hostCalls({
+      host,
+      summary: host === undefined ? "which host answers?" : `tools of host ${host}`,
+    })["host.tools"](sessionRef());
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 import { askFrozenCrowd } from "./crowd.js";
 import { freezeWorkers } from "./freezes.js";
+import { stormJobs, type Storm } from "./job-storm.js";
 import { windows } from "./moment.js";
 import type { Random } from "./random.js";
 import { killServers } from "./server-kills.js";
@@ -7,9 +8,12 @@ import type { Site } from "./site.js";
 import { runTrial, type Trial, type TrialResult } from "./trial.js";
 import { killWorkers, type Target } from "./worker-kills.js";
 
+export const parts = ["worker", "server", "jobs"] as const;
+export type Part = (typeof parts)[number];
+
 export interface PlannedTrial {
   readonly name: string;
-  readonly part: "worker" | "server";
+  readonly part: Part;
   readonly run: (site: Site, random: Random, say: (line: string) => void) => Promise<TrialResult>;
 }
 
@@ -22,7 +26,7 @@ const serverTargets: readonly Target[] = [
   "tool running",
 ];
 
-/** Each window once and two random moments, one server kill, one freeze, one crowd. */
+/** Each window once and two random moments, one server kill, one freeze, one crowd, one storm over jobs. */
 export function planShort(random: Random): Lane[] {
   const targets: Target[] = [...random.shuffle(windows), "random", "random"];
   return [
@@ -34,11 +38,16 @@ export function planShort(random: Random): Lane[] {
     [
       freezing("worker frozen", [6_000]),
       serverKilling("server killed", [random.pick(serverTargets)], 1),
+      storming("jobs", {
+        jobs: 6,
+        blows: random.shuffle(stormBlows),
+        frozenMs: 1_000,
+      }),
     ],
   ];
 }
 
-/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes; a crowd. */
+/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes; a crowd; nine blows to jobs. */
 export function planFull(random: Random): Lane[] {
   const random10 = Array.from({ length: 10 }, (): Target => "random");
   const targets = random.shuffle<Target>([...windows, ...windows, ...random10]);
@@ -61,8 +70,19 @@ export function planFull(random: Random): Lane[] {
         3,
       ),
       serverKilling("server killed, 2", ["tool running", "random"], 3),
+      storming("jobs", {
+        jobs: 10,
+        blows: random.shuffle([...stormBlows, ...stormBlows, ...stormBlows]),
+        frozenMs: 25_000,
+      }),
     ],
   ];
+}
+
+const stormBlows = ["worker killed", "server killed", "worker frozen"] as const;
+
+function storming(name: string, storm: Storm): PlannedTrial {
+  return { name, part: "jobs", run: (site, random, say) => stormJobs(site, random, say, storm) };
 }
 
 function killing(name: string, plan: readonly Target[], turns: number): PlannedTrial {

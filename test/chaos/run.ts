@@ -3,12 +3,12 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { windows } from "./moment.js";
-import { planFull, planShort, type Lane } from "./plan.js";
+import { parts, planFull, planShort, type Lane, type Part } from "./plan.js";
 import { createRandom, type Random } from "./random.js";
 import { openSite, type Site } from "./site.js";
 import type { TrialResult } from "./trial.js";
 
-const usage = "usage: npm run chaos -- [--short] [--seed N] [--only worker|server]";
+const usage = "usage: npm run chaos -- [--short] [--seed N] [--only worker|server|jobs]";
 
 interface Row {
   readonly name: string;
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
     .map((lane) => lane.filter(({ part }) => only === undefined || part === only))
     .filter((lane) => lane.length > 0);
   const rows = (await Promise.all(lanes.map((lane) => runLane(lane, random)))).flat();
-  const missing = only === "server" ? [] : windowsMissed(rows);
+  const missing = only === undefined || only === "worker" ? windowsMissed(rows) : [];
   printTable(rows, missing);
   const failed = rows.filter(({ problems }) => problems.length > 0).length + missing.length;
   const passed = rows.filter(({ problems }) => problems.length === 0).length;
@@ -77,9 +77,7 @@ function writeReport(passed: number, failed: number): void {
   writeFileSync(new URL("chaos.json", directory), JSON.stringify(report));
 }
 
-function readOptions():
-  | { short: boolean; seed: number; only: "worker" | "server" | undefined }
-  | undefined {
+function readOptions(): { short: boolean; seed: number; only: Part | undefined } | undefined {
   try {
     const { values } = parseArgs({
       options: { short: { type: "boolean" }, seed: { type: "string" }, only: { type: "string" } },
@@ -87,8 +85,9 @@ function readOptions():
     const { short = false, only } = values;
     const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : Number(values.seed);
     if (!Number.isSafeInteger(seed)) return undefined;
-    if (only !== undefined && only !== "worker" && only !== "server") return undefined;
-    return { short, seed, only };
+    const part = parts.find((one) => one === only);
+    if (only !== undefined && part === undefined) return undefined;
+    return { short, seed, only: part };
   } catch {
     return undefined;
   }

@@ -1,15 +1,18 @@
+import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "vitest";
 
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { JobView } from "../../src/contracts/session.js";
 import { noticeId } from "../../src/domain/job-notices.js";
 import { spoolDirectory } from "../../src/process/jobs/spool.js";
-import { jobProcesses } from "./job-hosts.js";
-import { eventually } from "./until.js";
+import { until } from "../chaos/site.js";
+import { jobProcesses } from "./job-processes.js";
+
+/** How long anything may take on a busy machine, ms. */
+const patienceMs = 60_000;
 
 /** Jobs of one session that print a counter 50 times a second until they are told to stop. */
 export interface Counters {
@@ -19,8 +22,8 @@ export interface Counters {
   advance(by: number): Promise<void>;
   /** Pid of each run of the command, by job: it notes them itself. */
   runs(): Promise<ReadonlyMap<string, readonly number[]>>;
-  /** Tells one, or all, to end by themselves. */
-  stop(id?: string): Promise<void>;
+  /** Makes some end by themselves, and waits until their processes are gone. */
+  stop(...ids: readonly string[]): Promise<void>;
   /** Stops those that run; then every job must have run once, printed each number once, and be told once. */
   finish(): Promise<readonly JobView[]>;
   /** Living followers of a job, by the pid of their worker. */
@@ -64,9 +67,11 @@ export async function startCounters(options: CountersOptions): Promise<Counters>
     async advance(by) {
       const from = await Promise.all(ids.map(at));
       const living = new Set((await jobProcesses(home)).map(({ job }) => job.split("/")[1]));
-      await eventually(async () => {
+      assert.notEqual(living.size, 0, "no counting job is left");
+      await until(`${living.size} jobs to count ${by} further`, patienceMs, async () => {
         for (const [index, id] of ids.entries())
-          if (living.has(id)) expect(await at(id)).toBeGreaterThanOrEqual((from[index] ?? 0) + by);
+          if (living.has(id) && (await at(id)) < (from[index] ?? 0) + by) return false;
+        return true;
       });
     },
     async runs() {
@@ -79,27 +84,30 @@ export async function startCounters(options: CountersOptions): Promise<Counters>
       }
       return runs;
     },
-    async stop(id) {
-      await writeFile(join(workspace, id === undefined ? "stop" : `stop.${numberOf(id)}`), "");
+    async stop(...which) {
+      for (const id of which) await writeFile(join(workspace, `stop.${numberOf(id)}`), "");
+      await until(`${which.join(", ")} to end`, patienceMs, async () => {
+        const living = (await jobProcesses(home)).map(({ job }) => job.split("/")[1] ?? "");
+        return which.every((id) => !living.includes(id));
+      });
     },
     async finish() {
-      await counters.stop();
+      await counters.stop(...ids);
       const ended: JobView[] = [];
       for (const id of ids) ended.push(await session.waitJob(id, { timeoutMs: 60_000 }));
       const runs = await counters.runs();
       for (const job of ended) {
         const n = numberOf(job.id);
         const own = runs.get(job.id) ?? [];
-        expect([job.id, own.length]).toEqual([job.id, 1]);
+        assert.equal(own.length, 1, `${job.id} has run ${own.length} times`);
         const printed = await linesOf(session, job.id);
-        expect(printed, `the output of ${job.id}`).toEqual(
-          printed.map((_, index) => `${own[0]} ${index}`),
-        );
+        const whole = printed.map((_, index) => `${own[0]} ${index}`);
+        assert.deepEqual(printed, whole, `the stored output of ${job.id}`);
         if (job.status !== "completed") continue;
-        expect([job.id, job.detail]).toEqual([job.id, `exit code: ${n}`]);
-        expect([job.id, printed.length]).toEqual([job.id, await at(job.id)]);
+        assert.equal(job.detail, `exit code: ${n}`, job.id);
+        assert.equal(printed.length, await at(job.id), `numbers stored of ${job.id}`);
       }
-      await expectToldOnce(session, ids, read);
+      await checkToldOnce(session, ids, read);
       return ended;
     },
     async spool(id) {
@@ -125,8 +133,9 @@ export async function startCounters(options: CountersOptions): Promise<Counters>
       return (await jobProcesses(home)).map(({ pid, job, command }) => `${job} ${pid} ${command}`);
     },
   };
-  await eventually(async () => {
-    for (const id of ids) expect(await at(id)).toBeGreaterThan(5);
+  await until("all jobs to count", patienceMs, async () => {
+    for (const id of ids) if ((await at(id)) <= 5) return false;
+    return true;
   });
   return counters;
 }
@@ -137,7 +146,7 @@ function countingCommand(n: number, before: string): string {
 echo "${n} $$" >>runs
 ${before}
 i=0
-while [ ! -e stop ] && [ ! -e stop.${n} ]; do
+while [ ! -e stop.${n} ]; do
   echo "$$ $i"; i=$((i + 1)); echo $i >at.${n}
   read -r -t 0.02 -u 9
 done
@@ -148,17 +157,17 @@ async function linesOf(session: SessionClient, id: string): Promise<readonly str
   const pieces: Uint8Array[] = [];
   let expected = 0;
   for await (const { stream, offset, bytes } of session.jobOutput(id)) {
-    expect([id, stream, offset]).toEqual([id, "stdout", expected]);
+    assert.deepEqual([stream, offset], ["stdout", expected], `where output of ${id} goes on`);
     expected += bytes.length;
     pieces.push(bytes);
   }
   const text = Buffer.concat(pieces).toString("utf8");
-  expect([id, text === "" || text.endsWith("\n")]).toEqual([id, true]);
+  assert.ok(text === "" || text.endsWith("\n"), `the output of ${id} ends within a line`);
   return text.split("\n").slice(0, -1);
 }
 
 /** Each job was settled once and told once, and a turn shows the model what no turn has shown yet. */
-async function expectToldOnce(
+async function checkToldOnce(
   session: SessionClient,
   ids: readonly string[],
   read: CountersOptions["read"],
@@ -171,6 +180,6 @@ async function expectToldOnce(
       (entry) => entry.type === "user/message" && entry.data.message.id === noticeId(id),
     );
     const settled = log.filter((entry) => entry.type === "job/settled" && entry.data.id === id);
-    expect([id, notices.length, settled.length]).toEqual([id, 1, 1]);
+    assert.deepEqual([notices.length, settled.length], [1, 1], `notices and ends of ${id}`);
   }
 }

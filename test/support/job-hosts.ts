@@ -1,11 +1,11 @@
-import { readFileSync } from "node:fs";
-import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 
 import { Program } from "../chaos/processes.js";
 import { userEnvironment } from "./cli-process.js";
+import { jobProcesses } from "./job-processes.js";
 import { eventually } from "./until.js";
 import { test as base, type Lab } from "./temporal.js";
 
@@ -98,30 +98,4 @@ export async function newerBuild(lab: Lab): Promise<string> {
   await writeFile(join(copy, "package.json"), JSON.stringify({ ...manifest, version: "99.0.0" }));
   await symlink(join(root, "node_modules"), join(copy, "node_modules"));
   return copy;
-}
-
-/** Processes of background jobs of a data directory, found by the marks in their environment. */
-export async function jobProcesses(
-  home: string,
-): Promise<readonly { readonly pid: number; readonly command: string; readonly job: string }[]> {
-  const found: { pid: number; command: string; job: string }[] = [];
-  for (const name of await readdir("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    const environ = readQuietly(`/proc/${name}/environ`).split("\0");
-    const job = environ.find((one) => one.startsWith("LONGHAUL_CALL=job/"));
-    if (job === undefined || !environ.includes(`LONGHAUL_HOME=${home}`)) continue;
-    const command = readQuietly(`/proc/${name}/cmdline`)
-      .replaceAll(/[\0\n]/g, " ")
-      .slice(0, 120);
-    found.push({ pid: Number(name), command, job: job.slice("LONGHAUL_CALL=".length) });
-  }
-  return found;
-}
-
-function readQuietly(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

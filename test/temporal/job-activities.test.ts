@@ -5,8 +5,10 @@ import type { Client } from "@temporalio/client";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { afterAll, beforeAll, expect, inject } from "vitest";
 import type { LookJobsAnswer, ReadJobAnswer } from "../../src/contracts/activities.js";
+import { LonghaulError } from "../../src/contracts/errors.js";
 import type { JobOutcome } from "../../src/contracts/jobs.js";
 import { hostControlQueue, jobWorkflowId } from "../../src/contracts/names.js";
+import type { Store } from "../../src/contracts/store.js";
 import { isFollowed } from "../../src/process/jobs/follower-lock.js";
 import { spoolDirectory } from "../../src/process/jobs/spool.js";
 import { isAlive } from "../support/job-bench.js";
@@ -440,6 +442,34 @@ test.concurrent("a job's streams are read from the cursor on, whole characters o
   });
 });
 
+test.concurrent("a read waits for a store that is away, and fails at once where no wait would help", async ({
+  lab,
+}) => {
+  let refusals = 0;
+  const store: Store = {
+    ...boundStore(lab.store),
+    async list(session, prefix) {
+      if (refusals < 2) {
+        refusals += 1;
+        throw new LonghaulError("STORE_UNAVAILABLE", "the disk is away; mount it");
+      }
+      return await lab.store.list(session, prefix);
+    },
+  };
+  const bench = await openJobLab(lab, bundle.path, { store });
+  const session = `t-${randomUUID()}`;
+  await lab.store.append(session, "job/bash-1/1", 0, Buffer.from("x"));
+  const input = { v: 1, sessionId: session, runId: "r", jobId: "bash-1" };
+  expect(
+    await bench.ask("job.read", { ...input, from: { streams: {}, ended: true } }),
+  ).toMatchObject({ reads: [{ stream: "stdout", text: "x", to: 1 }] });
+  expect(refusals).toBe(2);
+  const ref = { ref: "job/bash-1/none", bytes: 1, digest: "0" };
+  await expect(bench.ask("job.read", { ...input, from: { ref } })).rejects.toMatchObject({
+    cause: { cause: { type: "STREAM_NOT_FOUND" } },
+  });
+});
+
 test.concurrent("a final output in the store is read whole or by its end, and only if its digest is right", async ({
   lab,
 }) => {
@@ -510,6 +540,19 @@ test.concurrent("jobs of the three test kinds run beside shell jobs: final outpu
   await bench.write("finish");
   expect(await watched.settled()).toMatchObject({ tails: [{ text: "x\ny\n" }] });
 });
+
+function boundStore(store: Store): Store {
+  return {
+    append: (...given) => store.append(...given),
+    read: (...given) => store.read(...given),
+    size: (...given) => store.size(...given),
+    sync: (...given) => store.sync(...given),
+    list: (...given) => store.list(...given),
+    remove: (...given) => store.remove(...given),
+    locator: (...given) => store.locator(...given),
+    check: () => store.check(),
+  };
+}
 
 async function resetToBegin(client: Client, { handle }: LabJob): Promise<void> {
   const { events } = await handle.fetchHistory();

@@ -118,12 +118,14 @@ describe("the output of a job", { timeout: 300_000 }, () => {
     const read = await readJobStream(bench.store, "session-1", "bash-1", 1, mebibyte + 5);
     expect(read).toMatchObject({ from: end.total - 64_000, to: end.total, dropped: true });
     expect(String(read.bytes).slice(-19)).toBe("499999\n500000\nlast\n");
-    expect(await readJobStream(bench.store, "session-1", "bash-1", 1, end.total - 5)).toEqual({
-      from: end.total - 5,
-      to: end.total,
-      bytes: Buffer.from("last\n"),
-      dropped: false,
-    });
+    expect(await readJobStream(bench.store, "session-1", "bash-1", 1, end.total - 5)).toMatchObject(
+      {
+        from: end.total - 5,
+        to: end.total,
+        bytes: Buffer.from("last\n"),
+        dropped: false,
+      },
+    );
   });
 
   it("loses and doubles nothing when its follower is killed with -9, and the process goes on", async () => {

@@ -8,12 +8,14 @@ import {
   type WorkerOptions,
 } from "@temporalio/worker";
 import type { PeerActivities } from "./activities.js";
+import type { PeerJobActivities } from "./job-workflows.js";
 
 export const peerQueue = "bench-peer";
 
-export async function writePeerBundle(path: string): Promise<void> {
+/** `workflows`: a file of this folder. */
+export async function writePeerBundle(path: string, workflows = "workflows.ts"): Promise<void> {
   const { code } = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL("workflows.ts", import.meta.url)),
+    workflowsPath: fileURLToPath(new URL(workflows, import.meta.url)),
     logger: new DefaultLogger("WARN"),
   });
   await writeFile(path, code);
@@ -23,7 +25,7 @@ export async function writePeerBundle(path: string): Promise<void> {
 export async function startPeer(
   connection: NativeConnection,
   codePath: string,
-  activities: PeerActivities,
+  activities: PeerActivities | PeerJobActivities,
   options: Pick<WorkerOptions, "maxCachedWorkflows"> = {},
 ): Promise<() => Promise<void>> {
   const worker = await Worker.create({

@@ -85,10 +85,14 @@ export function followJob(input: FollowInput): Following {
   };
 }
 
+/** Between two rounds at least. */
 const fastestPollMs = 50;
+/** Without a watch of the spool. */
 const slowestPollMs = 200;
-/** When nothing comes the spool is watched, and polled only in case the watch tells nothing. */
+/** With one, in case it tells nothing. */
 const watchedPollMs = 1_000;
+/** While the store is away. */
+const storePauseMs = 1_000;
 /** A round that carried so much is followed by the next one at once. */
 const busyBytes = 256 * 1024;
 const checkEveryMs = 1_000;
@@ -100,6 +104,10 @@ class Follower {
   #killing = false;
   #detached = false;
   #wake: () => void = () => {};
+  #onChange: () => void = () => {};
+  #watcher: FSWatcher | undefined;
+  /** Something in the spool is other than when the last round began. */
+  #changed = false;
   #toldExit = false;
 
   constructor(input: FollowInput) {
@@ -130,8 +138,10 @@ class Follower {
     }
     const lock = await takeFollowerLock(this.#spool.directory, this.#input.rank);
     try {
+      this.#watch();
       return await this.#follow(identity, lock);
     } finally {
+      this.#watcher?.close();
       await lock.release();
     }
   }
@@ -158,11 +168,11 @@ class Follower {
   async #follow(identity: JobIdentity, lock: FollowerLock): Promise<FollowResult> {
     const { directory } = this.#spool;
     const here = await isOfThisBoot(identity);
-    let pause = fastestPollMs;
     let checkedAt = 0;
     let opened = false;
     for (;;) {
       if (this.#detached) return { kind: "detached", why: "asked" };
+      this.#changed = false;
       // Looked at before the output is carried: then the last of it is carried too.
       let over = spoolHas(directory, "end") || !here;
       if (Date.now() - checkedAt >= checkEveryMs) {
@@ -180,22 +190,18 @@ class Follower {
         }
         let moved = 0;
         for (const copy of this.#copies) moved += await copy.copy();
-        if (moved > 0) {
-          this.#report();
-          pause = fastestPollMs;
-          if (moved >= busyBytes) continue;
-        } else if (over) {
-          return await this.#finish(identity, here);
-        } else {
-          pause = Math.min(pause * 1.3, slowestPollMs);
-        }
+        if (moved > 0) this.#report();
+        else if (over) return await this.#finish(identity, here);
+        if (over || moved >= busyBytes) continue;
       } catch (error) {
         // The spool holds what the store cannot take; where it stands is asked again.
         if (!(error instanceof LonghaulError) || error.code !== "STORE_UNAVAILABLE") throw error;
         opened = false;
-        pause = 5 * slowestPollMs;
+        await this.#pause(storePauseMs);
+        continue;
       }
-      await this.#pause(pause);
+      await this.#pause(fastestPollMs);
+      await this.#pause(this.#watcher === undefined ? slowestPollMs : watchedPollMs, true);
     }
   }
 
@@ -262,25 +268,33 @@ class Follower {
     });
   }
 
-  async #pause(ms: number): Promise<void> {
+  /** Ends sooner when the job is to be killed or let go, or, if so wished, by a change in the spool since the round began. */
+  async #pause(ms: number, untilChange = false): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
-    let watcher: FSWatcher | undefined;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      if (ms === slowestPollMs) watcher = watchQuietly(this.#spool.directory, resolve);
-      timer = setTimeout(resolve, watcher === undefined ? ms : watchedPollMs);
-      if (this.#detached || (this.#killing && !this.#kill.isMade)) resolve();
+      this.#onChange = untilChange ? resolve : () => {};
+      timer = setTimeout(resolve, ms);
+      const due = this.#detached || (this.#killing && !this.#kill.isMade);
+      if (due || (untilChange && this.#changed)) resolve();
     });
     clearTimeout(timer);
-    watcher?.close();
   }
-}
 
-function watchQuietly(directory: string, onChange: () => void): FSWatcher | undefined {
-  try {
-    return watch(directory, onChange).on("error", () => {});
-  } catch {
-    return undefined;
+  /** One watch for the job's life: making one costs more than the rounds it saves. */
+  #watch(): void {
+    try {
+      this.#watcher = watch(this.#spool.directory, () => {
+        this.#changed = true;
+        this.#onChange();
+      });
+    } catch {
+      return;
+    }
+    this.#watcher.on("error", () => {
+      this.#watcher?.close();
+      this.#watcher = undefined;
+    });
   }
 }
 

@@ -61,12 +61,19 @@ export interface Spool {
 /** Every spool of this host whose job is known. */
 export async function listSpools(home: string): Promise<readonly Spool[]> {
   const found: Spool[] = [];
+  for (const directory of await spoolDirectories(home)) {
+    const job = await keyOf(home, directory);
+    if (job !== undefined) found.push({ directory, job });
+  }
+  return found;
+}
+
+/** Claims of this host, also those that say nothing yet. */
+export async function spoolDirectories(home: string): Promise<readonly string[]> {
+  const found: string[] = [];
   for (const session of await entries(spoolRoot(home))) {
-    for (const name of await entries(join(spoolRoot(home), session))) {
-      const directory = join(spoolRoot(home), session, name);
-      const job = await keyOf(home, directory);
-      if (job !== undefined) found.push({ directory, job });
-    }
+    for (const name of await entries(join(spoolRoot(home), session)))
+      found.push(join(spoolRoot(home), session, name));
   }
   return found;
 }

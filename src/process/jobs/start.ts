@@ -7,18 +7,11 @@ import { createClaim, writeWhole } from "../claim.js";
 import { graceMs } from "../end-group.js";
 import { commandEnvironment, markVariables } from "../environment.js";
 import { copierScript } from "./copier-script.js";
-import { isOfThisBoot, type JobIdentity, readIdentity, supervisorAlive } from "./job-identity.js";
+import { type JobIdentity, readIdentity } from "./job-identity.js";
 import { leaseFile } from "./lease.js";
+import { countLiveJobs } from "./live-jobs.js";
 import { identityPatienceMs, sealSpool } from "./seal.js";
-import {
-  jobMarks,
-  type JobKey,
-  listSpools,
-  type Spool,
-  spoolDirectory,
-  spoolFiles,
-  spoolHas,
-} from "./spool.js";
+import { jobMarks, type JobKey, type Spool, spoolDirectory, spoolFiles } from "./spool.js";
 import { supervisorScript } from "./supervisor-script.js";
 
 export interface JobLimits {
@@ -84,18 +77,6 @@ export async function startJob(input: StartJobInput): Promise<StartedJob> {
     const reason = error instanceof Error ? error.message : String(error);
     return { kind: "failed", detail: `spawn failed: ${reason}` };
   }
-}
-
-/** Jobs of this host that hold a place: started or being started, and not at their end. */
-export async function countLiveJobs(home: string): Promise<number> {
-  let live = 0;
-  for (const { directory } of await listSpools(home)) {
-    if (spoolHas(directory, "end") || spoolHas(directory, "sealed")) continue;
-    const identity = await readIdentity(directory);
-    if (identity === undefined) live += 1;
-    else if ((await isOfThisBoot(identity)) && (await supervisorAlive(identity))) live += 1;
-  }
-  return live;
 }
 
 async function supervise(spool: Spool, input: StartJobInput): Promise<JobIdentity> {

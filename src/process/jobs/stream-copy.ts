@@ -152,14 +152,17 @@ export class StreamCopy {
   async #carry(beyondLimit = false): Promise<void> {
     const start = this.#segment;
     if (start === undefined) return;
-    const bytes = await readPiece(this.#path(start), this.#position - start, pieceBytes);
+    const from = this.#position - start;
+    // No more than there is: buffers of whole pieces would be most of what a worker with many quiet jobs collects.
+    const there = (this.#sizeOf(start) ?? from) - from;
+    const bytes = await readPiece(this.#path(start), from, Math.min(there, pieceBytes));
     if (bytes === undefined || bytes.length === 0) {
       this.#segment = undefined;
       return;
     }
     const room = beyondLimit ? bytes.length : this.#limit - this.#storedBytes();
     await this.#append(bytes.subarray(0, room));
-    this.recent = bytes.subarray(Math.max(0, bytes.length - recentBytes));
+    this.recent = Buffer.from(bytes.subarray(Math.max(0, bytes.length - recentBytes)));
   }
 
   /** Counts what the store does not take, without reading it. */
