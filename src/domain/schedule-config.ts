@@ -14,10 +14,7 @@ export function loadScheduleConfig(
   if (input === undefined || input === false) return { ok: true, config: undefined };
   if (input === true) return { ok: true, config: defaultScheduleConfig };
   const problem = scheduleConfigProblem(input);
-  if (problem !== undefined) {
-    const { key, complaint } = problem;
-    return refuse("INVALID_CONFIG", `schedule${key === undefined ? "" : `.${key}`} ${complaint}`);
-  }
+  if (problem !== undefined) return refuse("INVALID_CONFIG", problem.message);
   const given = Object.entries(input as object).filter(([, value]) => value !== undefined);
   return { ok: true, config: { ...defaultScheduleConfig, ...Object.fromEntries(given) } };
 }
@@ -25,23 +22,29 @@ export function loadScheduleConfig(
 export interface ScheduleConfigProblem {
   /** The key it stands at; absent: the whole. */
   readonly key?: string;
-  /** e.g. `expected a whole number from 1 to 1000, got 0` */
+  /** Says it alone, e.g. `schedule.maxActive expected a whole number from 1 to 1000, got 0`. */
+  readonly message: string;
+  /** Says it beside its key. */
   readonly complaint: string;
 }
 
 /** What is wrong with `schedule` of a configuration; undefined when nothing is. */
 export function scheduleConfigProblem(input: unknown): ScheduleConfigProblem | undefined {
   if (input === undefined || typeof input === "boolean") return undefined;
-  if (typeof input !== "object" || input === null || Array.isArray(input))
-    return { complaint: `expected true, false or an object, got ${shape(input)}` };
+  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+    const complaint = `expected true, false or an object, got ${shape(input)}`;
+    return { complaint, message: `schedule ${complaint}` };
+  }
   for (const [key, value] of Object.entries(input)) {
     if (value === undefined) continue;
-    if (!isKey(key)) return { complaint: `has no key ${JSON.stringify(key)}` };
-    if (!Number.isSafeInteger(value) || Number(value) < 1 || Number(value) > most[key])
-      return {
-        key,
-        complaint: `expected a whole number from 1 to ${most[key]}, got ${shape(value)}`,
-      };
+    if (!isKey(key)) {
+      const complaint = `is not a setting; known here: ${Object.keys(most).join(", ")}`;
+      return { key, complaint, message: `schedule has no key ${JSON.stringify(key)}` };
+    }
+    if (!Number.isSafeInteger(value) || Number(value) < 1 || Number(value) > most[key]) {
+      const complaint = `expected a whole number from 1 to ${most[key]}, got ${shape(value)}`;
+      return { key, complaint, message: `schedule.${key} ${complaint}` };
+    }
   }
   return undefined;
 }
