@@ -13,9 +13,10 @@ import { jobDetails, ownerDisposed } from "../domain/job-texts.js";
 import type { FollowedJob, JobProgressDetails } from "../kinds/following.js";
 import type { JobHost } from "../kinds/job-host.js";
 import { whileBeating } from "./heartbeat.js";
-import { isOwnerGone, meaningOfCancel, reportJob } from "./job-calls.js";
+import { meaningOfCancel, reportJob } from "./job-calls.js";
 import { killReason } from "./kill-reason.js";
 import { ProgressTeller } from "./progress-teller.js";
+import { watchOwner } from "./watch-owner.js";
 
 export interface JobActivityDeps {
   readonly client: Client;
@@ -59,7 +60,9 @@ export function createFollowJob(
     const context = Context.current();
     const { currentAttemptScheduledTimestampMs: scheduledAt, attempt } = context.info;
     return await attend(deps, context, input, { scheduledAt, attempt }, async (followed) => {
-      const stopWatching = watchOwner(deps, input, () => followed.kill(ownerDisposed));
+      const stopWatching = watchOwner(deps.client, input, deps.ownerCheckMs, () =>
+        followed.kill(ownerDisposed),
+      );
       let hostEnded: string | undefined;
       const over = new AbortController();
       const onCancel = async (): Promise<void> => {
@@ -170,24 +173,6 @@ async function endOf(followed: FollowedJob, context: Context): Promise<JobOutcom
 
 function again(message: string, type: string): ApplicationFailure {
   return ApplicationFailure.create({ message, type, category: ApplicationFailureCategory.BENIGN });
-}
-
-function watchOwner(
-  { client, ownerCheckMs }: JobActivityDeps,
-  { token }: FollowJobInput,
-  onGone: () => void,
-): () => void {
-  let asking = false;
-  const timer = setInterval(() => {
-    if (asking) return;
-    asking = true;
-    void isOwnerGone(client, token)
-      .then((gone) => gone && onGone())
-      .finally(() => {
-        asking = false;
-      });
-  }, ownerCheckMs);
-  return () => clearInterval(timer);
 }
 
 /** Acts at once when it has aborted already; returns how to forget it. */

@@ -18,6 +18,7 @@ export type Seen =
   | {
       readonly state: "open" | "closed";
       readonly status: string;
+      readonly runId: string;
       readonly firstRunId: string;
       /** Ids of its activities that are to be cancelled. */
       readonly cancelled: readonly string[];
@@ -39,6 +40,7 @@ export async function lookAt(client: Client, workflowId: string, runId?: string)
     return {
       state: open ? "open" : "closed",
       status: status.name.toLowerCase(),
+      runId: found.runId,
       firstRunId: found.raw.workflowExecutionInfo?.firstRunId ?? "",
       cancelled: (found.raw.pendingActivities ?? []).flatMap(({ activityId, state }) =>
         Number(state) === cancelRequested && typeof activityId === "string" ? [activityId] : [],
@@ -90,25 +92,6 @@ export async function endOfHost(
   const seen = await lookAt(client, jobWorkflowId(job.sessionId, job.jobId, job.nonce));
   if (seen.state === "closed") return seen.status;
   return seen.state === "missing" ? "missing" : undefined;
-}
-
-/**
- * Is the incarnation of the session that the token names, `<workflow id>:<first execution run id>`, gone for certain
- * (spec/jobs J3, J22)?
- */
-export async function isOwnerGone(client: Client, token: string): Promise<boolean> {
-  const at = token.lastIndexOf(":");
-  if (at <= 0 || at === token.length - 1) return false;
-  const seen = await lookAt(client, token.slice(0, at));
-  switch (seen.state) {
-    case "missing":
-    case "closed":
-      return true;
-    case "open":
-      return seen.firstRunId !== "" && seen.firstRunId !== token.slice(at + 1);
-    case "unknown":
-      return false;
-  }
 }
 
 type Report = JobReport extends infer R

@@ -14,6 +14,7 @@ import {
   type HostWorker,
   type ProcessHost,
 } from "../support/job-hosts.js";
+import { jobProcesses } from "../support/job-processes.js";
 import { startCounters, type Counters } from "../support/counting-jobs.js";
 import type { Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
@@ -104,6 +105,35 @@ describe.concurrent("a background job whose session was terminated", () => {
     console.info(`jobs of a terminated session were gone after ${Date.now() - began} ms`);
     for (const { workflowId } of views)
       expect(await lab.handle(workflowId).result()).toMatchObject({ status: "killed" });
+  });
+});
+
+describe.concurrent("a background job whose session was reset to a time before it", () => {
+  test("ends within a minute, because nobody could ask for it any more; one that its session knows goes on", async ({
+    lab,
+    host,
+  }) => {
+    const here = await host();
+    await started(here);
+    const counters = await counting(lab, here, 2);
+    const others = await counting(lab, here, 1);
+    const views = (await counters.session.jobs()).jobs;
+    await resetTo(lab, counters.session.id, "first");
+    await resetTo(lab, others.session.id, "last");
+    await eventually(async () => expect((await counters.session.jobs()).jobs).toEqual([]));
+    const left = (await others.session.jobs()).jobs.map(({ id, workflowId }) => ({
+      job: workflowId.slice(others.session.id.length + 1),
+      id,
+    }));
+    await eventually(async () => {
+      const living = (await jobProcesses(here.home)).map(({ job }) => job);
+      expect(living).toEqual(left.map(({ job }) => job));
+    }, 90_000);
+    for (const { workflowId } of views)
+      expect(await lab.handle(workflowId).result()).toMatchObject({ status: "killed" });
+    // It is asked after a few seconds later than the others, and their end took some as well.
+    await others.advance(300);
+    expect(await statuses(others)).toEqual(exits(1));
   });
 });
 
