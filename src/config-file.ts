@@ -3,11 +3,11 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { isMap, isNode, isScalar, LineCounter, parseDocument, type Document } from "yaml";
 import * as z from "zod";
-import type { SessionLimits } from "./contracts/config.js";
+import type { SessionConfig, SessionLimits } from "./contracts/config.js";
 import { LonghaulError } from "./contracts/errors.js";
 import type { RequestConfig } from "./contracts/header.js";
 import type { JobsConfig } from "./contracts/jobs.js";
-import { jobsConfigSchema } from "./contracts/schemas/config.js";
+import { jobsConfigSchema, scheduleSchema, timeContextSchema } from "./contracts/schemas/config.js";
 import { checkTodoPolicy } from "./domain/todo.js";
 import { makeDirectory } from "./store/make-directory.js";
 
@@ -25,6 +25,9 @@ export interface FileConfig {
   readonly limits: Partial<SessionLimits>;
   /** Background jobs (docs/jobs.md). */
   readonly jobs?: Partial<JobsConfig>;
+  /** Reminders, and the time for the model (docs/reminders.md). */
+  readonly schedule?: Exclude<SessionConfig["schedule"], undefined>;
+  readonly timeContext?: Exclude<SessionConfig["timeContext"], undefined>;
   /** By the provider's name (docs/models.md). */
   readonly providers?: Readonly<Record<string, ProviderChoices>>;
   /** By `provider/model`. */
@@ -108,6 +111,11 @@ allowParallelInProgress: true
 # May models read public web pages (web_fetch)? true, or the hosts they may ask. Default: no.
 # webFetch: ["docs.example.com", "*.example.org"]
 
+# May a session set reminders, for which it gets a turn when they are due? May its model know the time? Default: no
+# (docs/reminders.md). A reminder costs a model call each time it is due, also when nobody is there.
+# schedule: true
+# timeContext: true
+
 # Where a provider is, and what is known of a model (docs/models.md). Keys are never here: they are in the environment.
 # providers: { deepseek: { baseUrl: https://proxy.example.org } }
 # models: { provider/model: { contextWindow: 128000, maxTokens: 8000 } }
@@ -152,6 +160,12 @@ const modelKeys = {
   reasoningEffort: name.exactOptional(),
   images: z.boolean().exactOptional(),
 };
+/** Whose rules are the session's own. */
+const ownKeys = {
+  jobs: jobsConfigSchema.exactOptional(),
+  schedule: scheduleSchema.exactOptional(),
+  timeContext: timeContextSchema.exactOptional(),
+};
 const providerTables = {
   providers: z.record(name, z.strictObject(providerKeys)).exactOptional(),
   models: z.record(name, z.strictObject(modelKeys)).exactOptional(),
@@ -160,7 +174,7 @@ const ConfigFile = z.strictObject({
   ...sessionKeys,
   ...requestKeys,
   limits: z.strictObject(limitKeys).exactOptional(),
-  jobs: jobsConfigSchema.exactOptional(),
+  ...ownKeys,
   ...providerTables,
 });
 
@@ -192,7 +206,7 @@ function parseConfig(text: string, path: string): FileConfig {
     ...z.object(sessionKeys).parse(checked.data),
     request: z.object(requestKeys).parse(checked.data),
     limits: checked.data.limits ?? {},
-    ...(checked.data.jobs === undefined ? {} : { jobs: checked.data.jobs }),
+    ...z.object(ownKeys).parse(checked.data),
     ...z.object(providerTables).parse(checked.data),
   };
 }

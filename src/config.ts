@@ -104,6 +104,8 @@ export function sessionConfig(
     ask: file.ask ?? [],
     limits,
     ...(file.jobs === undefined ? {} : { jobs: file.jobs }),
+    ...(file.schedule === undefined ? {} : { schedule: file.schedule }),
+    ...(file.timeContext === undefined ? {} : { timeContext: file.timeContext }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type {
   CreateSessionOptions,
+  HostRecord,
   ListFilter,
   Outcome,
   ReadOptions,
@@ -17,6 +18,13 @@ import type {
   StartJobOptions,
   WaitJobOptions,
 } from "../client/session-jobs.js";
+import type {
+  DeleteReminderOptions,
+  DeleteReminderResult,
+  RemindersResult,
+  RemindOptions,
+  RemindResult,
+} from "../client/session-reminders.js";
 import type { Refusal } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import type { Store } from "../contracts/store.js";
@@ -52,6 +60,12 @@ export interface Session {
   killJob(jobId: string, options?: KillJobOptions): Promise<Exclude<JobKillResult, Refusal>>;
   waitJob(jobId: string, options?: WaitJobOptions): Promise<JobView>;
   jobOutput(jobId: string, options?: JobOutputOptions): AsyncIterable<JobOutputPiece>;
+  remind(options: RemindOptions): Promise<RemindResult>;
+  reminders(options?: ReadOptions): Promise<RemindersResult>;
+  deleteReminder(id: string, options?: DeleteReminderOptions): Promise<DeleteReminderResult>;
+  suspend(): Promise<void>;
+  resume(): Promise<void>;
+  rebind(host: string): Promise<void>;
   view(options?: ReadOptions): Promise<SessionView>;
   projections(options?: ReadOptions): Promise<Projections>;
   record(): Promise<SessionRecord>;
@@ -89,6 +103,8 @@ export interface Backend {
   createSession(options: CreateSessionOptions): Promise<Session>;
   session(id: string): Session;
   list(filter: ListFilter): Promise<readonly SessionSummary[]>;
+  /** The hosts of open sessions, and `also`. */
+  hosts(also: readonly string[]): Promise<readonly HostRecord[]>;
   /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */
   workerSeen(): Promise<boolean>;
   startWorker(request: WorkerRequest): Promise<RunningWorker>;

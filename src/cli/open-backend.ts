@@ -64,6 +64,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       createSession: (options) => client.createSession(options),
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
+      hosts: (also) => client.hosts(also),
       workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {

@@ -8,12 +8,15 @@ import type { LogPage, Projections, SessionView } from "../contracts/session.js"
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { startSession } from "./create-session.js";
+import { findHosts } from "./hosts.js";
 import { listSessions } from "./list.js";
+import { overdueAmong } from "./overdue.js";
 import { pause } from "./pause.js";
 import { SessionClient } from "./session-client.js";
 import type { PollSource } from "./session-poller.js";
 import type {
   CreateSessionOptions,
+  HostRecord,
   ListFilter,
   LonghaulClientOptions,
   SessionSummary,
@@ -95,12 +98,31 @@ export class LonghaulClient implements AsyncDisposable {
 
   /** Sessions of the namespace, at most `limit` (default 1,000), newest first as far as visibility allows. */
   async list(filter: ListFilter = {}): Promise<readonly SessionSummary[]> {
-    return listSessions(
+    const registered = await this.#registered();
+    const asked = filter.overdue === true && !registered.includes("LonghaulNextReminder");
+    const { limit, ...rest } = filter;
+    const found = await listSessions(
       this.#client,
       this.#bounds,
-      filter,
-      await this.#registered(),
+      asked ? rest : filter,
+      registered,
       this.#timeoutMs,
+    );
+    // Visibility cannot tell: each open session is asked.
+    return asked ? overdueAmong(found, (id) => this.#sessionClient(id), limit) : found;
+  }
+
+  /**
+   * The hosts that open sessions are bound to, and `also`: do workers of theirs ask for work now? What Temporal says without
+   * a worker; one that was killed counts for a minute more.
+   */
+  async hosts(also: readonly string[] = []): Promise<readonly HostRecord[]> {
+    return findHosts(
+      this.#connection,
+      this.#bounds,
+      { namespace: this.#namespace, timeoutMs: this.#timeoutMs },
+      await this.list({ query: "ExecutionStatus = 'Running'", limit: 100_000 }),
+      also,
     );
   }
 

@@ -14,6 +14,7 @@ export { LonghaulClient } from "./client.js";
 export { SessionClient } from "./session-client.js";
 export type {
   CreateSessionOptions,
+  HostRecord,
   ListFilter,
   LonghaulClientOptions,
   Outcome,
@@ -32,9 +33,28 @@ export type {
   StartJobOptions,
   WaitJobOptions,
 } from "./session-jobs.js";
+export type {
+  DeleteReminderOptions,
+  DeleteReminderResult,
+  ReminderDeleted,
+  ReminderOutcome,
+  ReminderRefusal,
+  ReminderSet,
+  ReminderSignal,
+  ReminderSignalled,
+  RemindersResult,
+  RemindOptions,
+  RemindResult,
+} from "./session-reminders.js";
 export { defineSessionConfig, type SessionChoices } from "./session-config.js";
 export { LonghaulError, errorCodes, type ErrorCode } from "../contracts/errors.js";
 export { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 export type { LogEntry } from "../contracts/log.js";
 export type { JobsFrame, PublicJob } from "../contracts/jobs.js";
+export type {
+  LocalTime,
+  ScheduleErrorCode,
+  ScheduleOperation,
+  ScheduleView,
+} from "../contracts/schedule.js";
 export type { JobsView, JobView, SessionView } from "../contracts/session.js";

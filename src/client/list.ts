@@ -72,11 +72,17 @@ const pageRows = 1000;
 
 /** Exported for tests. */
 export function listQuery(
-  { state, query }: ListFilter,
+  { state, overdue, query }: ListFilter,
   attributes: readonly SearchAttributeName[],
+  now: number = Date.now(),
 ): string {
   const terms = [`WorkflowType = '${workflowTypes.session}'`];
   if (state !== undefined) terms.push(stateTerm(state, attributes.includes("LonghaulState")));
+  if (overdue === true) {
+    terms.push("ExecutionStatus = 'Running'");
+    if (attributes.includes("LonghaulNextReminder"))
+      terms.push(`LonghaulNextReminder <= '${new Date(now).toISOString()}'`);
+  }
   if (query !== undefined && query.trim() !== "") terms.push(`(${query})`);
   return terms.join(" AND ");
 }
@@ -86,11 +92,13 @@ export function summarize(info: SessionInfo): SessionSummary {
   const { memo = {}, searchAttributes: attributes } = info;
   const title = textOf(memo["title"]);
   const host = firstText(attributes["LonghaulHost"]) ?? textOf(memo["host"]);
+  const next = firstTime(attributes["LonghaulNextReminder"]);
   const parent = firstText(attributes["LonghaulParent"]) ?? textOf(memo["parent"]);
   return {
     id: info.workflowId,
     state: stateOf(info.status.name, firstText(attributes["LonghaulState"])),
     startedAt: info.startTime.getTime(),
+    ...(next === undefined || info.closeTime !== undefined ? {} : { nextReminder: next }),
     ...(title === undefined ? {} : { title }),
     ...(host === undefined ? {} : { host }),
     ...(parent === undefined ? {} : { parent }),
@@ -149,6 +157,11 @@ function isSessionState(value: string | undefined): value is SessionStateName {
 
 function firstText(value: unknown): string | undefined {
   return Array.isArray(value) ? textOf(value[0]) : textOf(value);
+}
+
+function firstTime(value: unknown): number | undefined {
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  return first instanceof Date ? first.getTime() : undefined;
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,7 +1,5 @@
-import type { Message } from "../contracts/content.js";
 import { LonghaulError, type Refusal } from "../contracts/errors.js";
-import type { LogEntry } from "../contracts/log.js";
-import { commands, queries } from "../contracts/names.js";
+import { commands } from "../contracts/names.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import {
   closeSchema,
@@ -18,19 +16,12 @@ import type {
   JobsView,
   JobStartResult,
   JobView,
-  LogPage,
-  Projections,
   SendResult,
-  SessionView,
-  SurfacePage,
-  SurfaceNode,
-  SurfaceQuery,
   TodoWriteResult,
 } from "../contracts/session.js";
 import type { Store } from "../contracts/store.js";
 import type { TodoItem } from "../contracts/todo.js";
-import { foldOutcome, type Outcome } from "../domain/outcome.js";
-import { deriveMessages } from "../domain/surface.js";
+import { canonicalZone } from "../time/zones.js";
 import type { JobOutputPiece } from "./job-output.js";
 import {
   SessionJobs,
@@ -39,17 +30,23 @@ import {
   type StartJobOptions,
   type WaitJobOptions,
 } from "./session-jobs.js";
+import { SessionPlace } from "./session-place.js";
+import { SessionReader } from "./session-reader.js";
+import {
+  SessionReminders,
+  type DeleteReminderOptions,
+  type DeleteReminderResult,
+  type ReminderOutcome,
+  type ReminderRefusal,
+  type ReminderSignal,
+  type ReminderSignalled,
+  type RemindersResult,
+  type RemindOptions,
+  type RemindResult,
+} from "./session-reminders.js";
 import { checkSize, SessionWriter } from "./session-write.js";
-import type {
-  ReadOptions,
-  SendOptions,
-  SessionRecord,
-  WaitIdleOptions,
-  WatchEvent,
-  WatchOptions,
-} from "./types.js";
+import type { ReadOptions, SendOptions } from "./types.js";
 import { freshId } from "./update-id.js";
-import { waitUntilQuiet } from "./wait.js";
 import type { Watchers } from "./watch.js";
 import type { Wire } from "./wire.js";
 
@@ -57,12 +54,11 @@ import type { Wire } from "./wire.js";
  * One session, by its id; making one costs nothing and checks nothing. Every call has a deadline and rejects with
  * LonghaulError: SESSION_NOT_FOUND, SESSION_CLOSED, NO_WORKER, TEMPORAL_UNREACHABLE, or the code of a refusal.
  */
-export class SessionClient {
-  readonly id: string;
-  readonly #wire: Wire;
-  readonly #watchers: Watchers;
+export class SessionClient extends SessionReader {
   readonly #writer: SessionWriter;
   readonly #jobs: SessionJobs;
+  readonly #place: SessionPlace;
+  readonly #reminders: SessionReminders;
   readonly #awaitClosed: () => Promise<void>;
 
   constructor(
@@ -72,9 +68,7 @@ export class SessionClient {
     awaitClosed: () => Promise<void>,
     store?: Pick<Store, "list" | "read">,
   ) {
-    this.id = id;
-    this.#wire = wire;
-    this.#watchers = watchers;
+    super(id, wire, watchers);
     this.#writer = new SessionWriter(id, wire, watchers);
     this.#jobs = new SessionJobs({
       session: id,
@@ -83,20 +77,20 @@ export class SessionClient {
       store,
       log: () => this.log(),
     });
+    this.#place = new SessionPlace(this.#writer);
+    this.#reminders = new SessionReminders(id, wire, this.#writer);
     this.#awaitClosed = awaitClosed;
   }
 
   /**
    * Puts a message in the inbox. The same id is put in once: a repeat answers the first verdict, other content under
-   * it is DUPLICATE_ID. INVALID_INPUT when blank, MESSAGE_TOO_LARGE above 256 KB.
+   * it is DUPLICATE_ID. INVALID_INPUT when blank and for a `timeZone` that is none, MESSAGE_TOO_LARGE above 256 KB.
    */
   async send(content: string, options: SendOptions = {}): Promise<SendResult> {
     const id = options.id ?? freshId("m", Date.now());
-    const command = parseInput(
-      sendSchema,
-      { id, mode: options.mode ?? "followup", content },
-      "message",
-    );
+    const { mode = "followup", timeZone } = options;
+    const given = { id, mode, content, ...(timeZone === undefined ? {} : { timeZone }) };
+    const command = withKnownZone(parseInput(sendSchema, given, "message"));
     checkSize(content, "message");
     return this.#writer.write<SendResult>(commands.send, id, command);
   }
@@ -146,11 +140,6 @@ export class SessionClient {
       if (!(error instanceof LonghaulError && error.code === "SESSION_CLOSED")) throw error;
     }
     await this.#awaitClosed();
-  }
-
-  /** The todo list; null before the first of the turn. */
-  async todos(): Promise<readonly TodoItem[] | null> {
-    return (await this.view()).todos;
   }
 
   /**
@@ -211,86 +200,62 @@ export class SessionClient {
     return this.#jobs.output(jobId, options);
   }
 
-  view(options: ReadOptions = {}): Promise<SessionView> {
-    return this.#wire.query<SessionView>(this.id, queries.view, {}, options);
-  }
-
-  /** What Temporal knows of the session without a worker: whether, when and why it ended. SESSION_NOT_FOUND. */
-  record(): Promise<SessionRecord> {
-    return this.#wire.record(this.id);
-  }
-
-  /** Entries after `after` (default -1: all), up to the last one at the time it is reached. */
-  async *log(
-    options: ReadOptions & { readonly after?: number } = {},
-  ): AsyncGenerator<LogEntry, void, undefined> {
-    for (let after = options.after ?? -1; ;) {
-      const page = await this.logPage({ ...options, after });
-      yield* page.entries;
-      const last = page.entries.at(-1);
-      if (last === undefined || last.seq >= page.lastSeq) return;
-      after = last.seq;
-    }
-  }
-
-  /** One page of the log: at most `limit` entries (default 500) and 256 KB. */
-  logPage(
-    options: ReadOptions & { readonly after?: number; readonly limit?: number } = {},
-  ): Promise<LogPage> {
-    const { after = -1, limit = 500, ...reading } = options;
-    return this.#wire.query<LogPage>(this.id, queries.log, { after, limit }, reading);
-  }
-
-  /** What the model is shown: all messages derived from the surface. */
-  async messages(): Promise<readonly Message[]> {
-    const nodes: SurfaceNode[] = [];
-    let page = await this.#wire.query<SurfacePage>(this.id, queries.surface, null);
-    for (
-      nodes.push(...page.nodes);
-      page.nodes.length > 0 && nodes.length < page.length;
-      nodes.push(...page.nodes)
-    ) {
-      page = await this.surface({ from: nodes.length, to: page.length });
-    }
-    return deriveMessages(nodes);
-  }
-
-  /** Nodes `from` up to, not including, `to`; as many as fit 256 KB. */
-  surface(range: SurfaceQuery): Promise<SurfacePage> {
-    return this.#wire.query<SurfacePage>(this.id, queries.surface, range);
-  }
-
-  projections(options: ReadOptions = {}): Promise<Projections> {
-    return this.#wire.query<Projections>(this.id, queries.projections, {}, options);
-  }
-
   /**
-   * Follows the session from `after` until it has ended; see WatchEvent. Ends cleanly by its signal, by leaving the
-   * loop, or when the client closes. Rejects only when the session does not exist or cannot be read for good.
+   * Sets a reminder: the session gets it as a message of its own turn when it is due. A local time is looked up here, by the
+   * zone data of this machine. What the rules refuse is a value, with `code` and `message`, as is `persistence_uncertain`:
+   * the call ended undecided, and the list or a repeat under the same `id` tells. Throws as every call does otherwise;
+   * INVALID_INPUT too where reminders are off.
    */
-  watch(options: WatchOptions = {}): AsyncIterableIterator<WatchEvent> {
-    return this.#watchers.watch(this.id, options);
+  remind(options: RemindOptions): Promise<RemindResult> {
+    return this.#reminders.create(options);
   }
 
-  /** Resolves with the view once the session is quiet; it waits as long as it takes, also for a lost worker. */
-  waitIdle(options: WaitIdleOptions = {}): Promise<SessionView> {
-    const source = {
-      view: (signal?: AbortSignal) =>
-        this.#wire.query<SessionView>(
-          this.id,
-          queries.view,
-          {},
-          signal === undefined ? {} : { signal },
-        ),
-      status: () => this.#wire.status(this.id),
-    };
-    return waitUntilQuiet(source, options.after, options.signal);
+  /** Active reminders in the order of their creation; `state` is by the clock of this machine. */
+  reminders(options: ReadOptions = {}): Promise<RemindersResult> {
+    return this.#reminders.list(options);
   }
 
-  /** Did the work after `after` finish (spec/harness §2)? */
-  async outcome(options: { readonly after?: number } = {}): Promise<Outcome> {
-    const entries: LogEntry[] = [];
-    for await (const entry of this.log(options)) entries.push(entry);
-    return foldOutcome(entries);
+  /** Deletes a reminder. `deleted: false` for one that is not active. Refused as `remind` is. */
+  deleteReminder(id: string, options: DeleteReminderOptions = {}): Promise<DeleteReminderResult> {
+    return this.#reminders.delete(id, options);
   }
+
+  /** As `remind` or `deleteReminder`, but taken also while no worker runs: `reminderOutcome` tells what became of it. */
+  signalReminder(change: ReminderSignal): Promise<ReminderSignalled | ReminderRefusal> {
+    return this.#reminders.signal(change);
+  }
+
+  /** What became of a change, by its `requestId`; undefined when the session knows none of it (any more). */
+  reminderOutcome(
+    requestId: string,
+    options: ReadOptions = {},
+  ): Promise<ReminderOutcome | undefined> {
+    return this.#reminders.outcome(requestId, options);
+  }
+
+  /** Stops the running turn and lets nothing open one until it is resumed, or somebody writes to it. Jobs run on. */
+  suspend(): Promise<void> {
+    return this.#place.suspend();
+  }
+
+  /** Ends a suspension: what is overdue comes now, once the host has answered. No error when it was not suspended. */
+  resume(): Promise<void> {
+    return this.#place.resume();
+  }
+
+  /** Moves the session to another host and tells it so; its jobs stay where they run. INVALID_INPUT. */
+  rebind(host: string): Promise<void> {
+    return this.#place.rebind(host);
+  }
+}
+
+/** Zone data is known here: the session only checks the form. */
+function withKnownZone<T extends { readonly timeZone?: string }>(command: T): T {
+  if (command.timeZone === undefined) return command;
+  const timeZone = canonicalZone(command.timeZone);
+  if (timeZone !== undefined) return { ...command, timeZone };
+  throw new LonghaulError(
+    "INVALID_INPUT",
+    `message: timeZone: expected UTC or a name of the zone database such as Europe/Berlin, got ${JSON.stringify(command.timeZone)}`,
+  );
 }

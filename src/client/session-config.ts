@@ -1,6 +1,8 @@
 import { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 import { LonghaulError } from "../contracts/errors.js";
 import { loadJobsConfig } from "../domain/job-config.js";
+import { loadScheduleConfig } from "../domain/schedule-config.js";
+import { timeContextProblem } from "../domain/time-context-config.js";
 
 /** What a deployment chooses for a session; the rest has defaults. */
 export interface SessionChoices extends Partial<
@@ -15,12 +17,17 @@ export interface SessionChoices extends Partial<
 
 /**
  * A complete session configuration. World tools are on when a workspace (`cwd`, absolute on the host) is given.
- * Throws INVALID_CONFIG for a model that is not `provider/model`, and for limits of jobs that cannot be.
+ * Throws INVALID_CONFIG for a model that is not `provider/model`, and for settings of jobs, reminders and
+ * the time for the model that cannot be.
  */
 export function defineSessionConfig(choices: SessionChoices): SessionConfig {
   const { model, limits, ...rest } = choices;
   const jobs = loadJobsConfig(choices.jobs);
   if (!jobs.ok) throw new LonghaulError(jobs.code, jobs.message);
+  const schedule = loadScheduleConfig(choices.schedule);
+  if (!schedule.ok) throw new LonghaulError(schedule.code, schedule.message);
+  const timeContext = timeContextProblem(choices.timeContext);
+  if (timeContext !== undefined) throw new LonghaulError("INVALID_CONFIG", timeContext);
   return {
     worldTools: choices.cwd !== undefined,
     outsideWorkspace: false,

@@ -21,15 +21,22 @@ export class SessionWriter {
     id: string,
     payload: unknown,
   ): Promise<Exclude<T, Refusal>> {
-    const verdict = await this.#wire.update<Exclude<T, Refusal> | Refusal>(
-      this.#session,
-      command,
-      id,
-      payload,
-    );
-    this.#watchers.nudge(this.#session);
+    const verdict = await this.ask<Exclude<T, Refusal> | Refusal>(command, id, payload);
     if (isRefusal(verdict)) throw new LonghaulError(verdict.code, verdict.message);
     return verdict;
+  }
+
+  /** The verdict as it is. Throws only what the call itself met, UndecidedError when it may still be carried out. */
+  async ask<T>(command: string, id: string, payload: unknown): Promise<T> {
+    const verdict = await this.#wire.update<T>(this.#session, command, id, payload);
+    this.#watchers.nudge(this.#session);
+    return verdict;
+  }
+
+  /** The same without a verdict: the server keeps it until a worker takes it. */
+  async tell(command: string, payload: unknown): Promise<void> {
+    await this.#wire.signal(this.#session, command, payload);
+    this.#watchers.nudge(this.#session);
   }
 }
 

@@ -35,6 +35,8 @@ export interface SendOptions {
   /** Message id; default a fresh one. The same id is put in the inbox once. */
   readonly id?: string;
   readonly mode?: SendMode;
+  /** Time zone of whoever writes, e.g. `Europe/Berlin`: told to a model that is told the time. */
+  readonly timeZone?: string;
 }
 
 export interface SessionSummary {
@@ -46,6 +48,8 @@ export interface SessionSummary {
   /** Epoch ms. */
   readonly startedAt: number;
   readonly closedAt?: number;
+  /** When its next reminder is due, epoch ms; known where `LonghaulNextReminder` is registered. */
+  readonly nextReminder?: number;
 }
 
 /** A session as Temporal itself knows it: answered without a worker. */
@@ -94,9 +98,24 @@ export interface WatchOptions {
 
 export type { Outcome } from "../domain/outcome.js";
 
+/** A machine with workspaces, as Temporal and its sessions show it. */
+export interface HostRecord {
+  readonly id: string;
+  /** A worker of its has asked for work within the last 70 s. */
+  readonly polling: boolean;
+  /** When one last began to ask, epoch ms; Temporal remembers it for about five minutes. */
+  readonly lastSeen?: number;
+  /** Processes that ask, e.g. `4711@machine`. */
+  readonly workers: readonly string[];
+  /** Open sessions that are bound to it. */
+  readonly sessions: number;
+}
+
 /** Which sessions `list` names. */
 export interface ListFilter {
   readonly state?: SessionSummary["state"];
+  /** Only open sessions with a reminder that is due and not delivered: those that run, are cold or suspended. */
+  readonly overdue?: boolean;
   /** At most so many sessions; default 1,000. Ask for one more than wanted to learn whether there are more. */
   readonly limit?: number;
   /** A further condition in Temporal's list filter language, e.g. `StartTime > "2026-01-01T00:00:00Z"`. */

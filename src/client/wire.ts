@@ -11,6 +11,7 @@ import { classifyFailure } from "./failures.js";
 import { KeyedQueue } from "./keyed-queue.js";
 import { summarize } from "./list.js";
 import type { SessionRecord } from "./types.js";
+import { UndecidedError } from "./undecided.js";
 import { updateIdOf } from "./update-id.js";
 import { failureOf } from "./workflow-failure.js";
 
@@ -30,8 +31,13 @@ export interface SessionRunStatus {
 /** Calls of one session over Temporal: deadlines, retries and errors are settled here (design D10, D17). */
 export interface Wire {
   query<T>(session: string, name: string, args: unknown, options?: QueryOptions): Promise<T>;
-  /** One write in flight per session; a repeat with the same command, id and payload is the same update. */
+  /**
+   * One write in flight per session; a repeat with the same command, id and payload is the same update. UndecidedError when
+   * it was sent and nobody answered.
+   */
   update<T>(session: string, name: string, callerId: string, payload: unknown): Promise<T>;
+  /** Accepted by the server, which keeps it until a worker takes it. */
+  signal(session: string, name: string, payload: unknown): Promise<void>;
   /** Undefined when there is no such session. */
   status(session: string): Promise<SessionRunStatus | undefined>;
   /** SESSION_NOT_FOUND when there is no such session. */
@@ -95,21 +101,56 @@ export class TemporalWire implements Wire {
     const handle = this.#client.workflow.getHandle(session);
     // Waiting behind another write counts: the caller's deadline is the caller's.
     const deadline = Date.now() + this.#timeoutMs;
-    let effect = "an earlier write to it was waited for; nothing was changed";
-    return this.#writes.run(session, () =>
-      attemptUntil(
-        this.#bounds,
-        {
-          deadline,
-          gone: () => this.#gone(session),
-          late: (last) => this.#late(session, last, this.#timeoutMs, effect),
-        },
-        () => {
-          effect = `it may still be carried out; sending it again under the same id (${callerId}) is safe`;
-          return handle.executeUpdate<T, [unknown]>(name, { updateId, args: [payload] });
-        },
-      ),
+    return this.#write(
+      session,
+      () => handle.executeUpdate<T, [unknown]>(name, { updateId, args: [payload] }),
+      { deadline, effect: `sending it again under the same id (${callerId}) is safe` },
     );
+  }
+
+  async signal(session: string, name: string, payload: unknown): Promise<void> {
+    const handle = this.#client.workflow.getHandle(session);
+    const deadline = Date.now() + this.#timeoutMs;
+    return this.#write(session, () => handle.signal<[unknown]>(name, payload), { deadline });
+  }
+
+  async #write<T>(
+    session: string,
+    call: () => Promise<T>,
+    { deadline, effect }: { readonly deadline: number; readonly effect?: string },
+  ): Promise<T> {
+    const unsent = "an earlier write to it was waited for; nothing was changed";
+    const unsure = ["it may still be carried out", effect].filter((part) => part !== undefined);
+    let sent = false;
+    try {
+      return await this.#writes.run(session, () =>
+        attemptUntil(
+          this.#bounds,
+          {
+            deadline,
+            gone: () => this.#gone(session),
+            late: async (last) => {
+              if (!sent) return this.#late(session, last, this.#timeoutMs, unsent);
+              const { code, message } = await this.#late(
+                session,
+                last,
+                this.#timeoutMs,
+                unsure.join("; "),
+              );
+              return new UndecidedError(code, message);
+            },
+          },
+          () => {
+            sent = true;
+            return call();
+          },
+        ),
+      );
+    } catch (error) {
+      if (sent && error instanceof LonghaulError && error.code === "ABORTED")
+        throw new UndecidedError(error.code, error.message, { cause: error });
+      throw error;
+    }
   }
 
   async status(session: string): Promise<SessionRunStatus | undefined> {

@@ -65,9 +65,13 @@ export function parseLocal(
       `\`at\` needs a \`date\` YYYY-MM-DD and a \`time\` HH:mm:ss[.fff] of the calendar, got ${shown(date)} and ${shown(time)}`,
     );
   }
-  if (typeof time_zone !== "string" || !(time_zone === "UTC" || zonePattern.test(time_zone)))
-    return strangeZone(time_zone);
+  if (typeof time_zone !== "string" || !isZoneName(time_zone)) return strangeZone(time_zone);
   return { ok: true, civil, local: { date, time, time_zone } };
+}
+
+/** Has a name the form of a zone that reminders take? */
+export function isZoneName(name: string): boolean {
+  return name === "UTC" || zonePattern.test(name);
 }
 
 /** For a zone of another form, or one that zone data does not know. */

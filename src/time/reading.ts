@@ -1,12 +1,13 @@
 import { Temporal } from "temporal-polyfill/implementation";
 import type { ReadTimeInput } from "../contracts/activities.js";
+import { knownZone } from "./zones.js";
 
 /**
  * What the model is told of the time (spec/schedule §8): where the turn is, the time where the user is, how to read times
  * that name no zone, and how long it is since the last message or reading. Never in workflow code (design D11).
  */
 export function timeReading({ now, turn, step, zones, sinceMs }: ReadTimeInput): string {
-  const known = zones.map((zone) => ({ zone, id: zoneId(zone) }));
+  const known = zones.map((zone) => ({ zone, id: knownZone(zone) }));
   const [only] = known;
   const zone = known.length === 1 ? (only?.id ?? "UTC") : "UTC";
   const since = step === 1 ? "since the previous message" : "since the previous reading";
@@ -47,13 +48,4 @@ function duration(ms: number): string {
     .slice(first === -1 ? 3 : first)
     .map(([count, unit]) => `${count}${unit}`)
     .join(" ");
-}
-
-function zoneId(name: string): string | undefined {
-  try {
-    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name).timeZoneId;
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
 }

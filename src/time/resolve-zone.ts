@@ -2,6 +2,7 @@ import { Temporal } from "temporal-polyfill/implementation";
 import type { LocalTime, ZoneAnswer } from "../contracts/schedule.js";
 import { formatInstant } from "../domain/schedule-instant.js";
 import { checkRange, parseLocal, skippedTime, strangeZone } from "../domain/schedule-time.js";
+import { knownZone } from "./zones.js";
 
 /**
  * The instant a local time means, by the zone data of this host: of two the earlier, of none a refusal (spec/schedule §4).
@@ -12,7 +13,7 @@ export function resolveLocalTime(input: LocalTime): ZoneAnswer {
   const parsed = parseLocal(input);
   if (!parsed.ok) return parsed;
   const { civil, local } = parsed;
-  const zone = zoneId(local.time_zone);
+  const zone = knownZone(local.time_zone);
   if (zone === undefined) return strangeZone(local.time_zone);
   const plain = Temporal.PlainDateTime.from(civil);
   // Within a gap it moves the clock, which shows; `reject` would refuse times that come twice as well.
@@ -26,14 +27,4 @@ export function resolveLocalTime(input: LocalTime): ZoneAnswer {
     timeZone: zone,
     tz: process.versions["tz"] ?? "unknown",
   };
-}
-
-/** The name as the zone data spells it; undefined when it knows none. */
-function zoneId(name: string): string | undefined {
-  try {
-    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name).timeZoneId;
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
 }

@@ -39,10 +39,14 @@ export function createConsole(session: Session, input: SessionInput): Console {
     ]);
   }
   const openJobs = (): number => session.folds.jobs.jobs.filter(isLive).length;
+  const nextReminderAt = (): string | undefined =>
+    input.attributes.includes("LonghaulNextReminder")
+      ? nextReminder(session.folds.schedule)?.scheduledAt
+      : undefined;
   /** The next reminder's time, also where it changes without a turn; none: the attribute goes. */
   function remind(): void {
-    const next = nextReminder(session.folds.schedule)?.scheduledAt;
-    if (next === nextAt || !input.attributes.includes("LonghaulNextReminder")) return;
+    const next = nextReminderAt();
+    if (next === nextAt) return;
     nextAt = next;
     upsertSearchAttributes([
       {
@@ -69,7 +73,9 @@ export function createConsole(session: Session, input: SessionInput): Console {
       remind();
     },
     isStale: () =>
-      changes("LonghaulState", session.state()) || changes("LonghaulOpenJobs", openJobs()),
+      changes("LonghaulState", session.state()) ||
+      changes("LonghaulOpenJobs", openJobs()) ||
+      nextReminderAt() !== nextAt,
   };
 }
 

@@ -81,6 +81,12 @@ export function fakeSession(parts: Partial<Session>): Session {
     killJob: missing("killJob"),
     waitJob: missing("waitJob"),
     jobOutput: missing("jobOutput"),
+    remind: missing("remind"),
+    reminders: () => Promise.resolve({ ok: true, enabled: false, live: true, reminders: [] }),
+    deleteReminder: missing("deleteReminder"),
+    suspend: missing("suspend"),
+    resume: missing("resume"),
+    rebind: missing("rebind"),
     view: missing("view"),
     projections: () => Promise.resolve({ asOfSeq: 0, values: {} }),
     record: () =>
@@ -109,6 +115,7 @@ export function fakeBackend(session: Session, parts: Partial<Backend> = {}): Fak
     createSession: (options) => Promise.resolve({ ...session, id: options.id ?? session.id }),
     session: (id) => ({ ...session, id }),
     list: () => Promise.resolve([]),
+    hosts: () => Promise.resolve([]),
     workerSeen: () => Promise.resolve(true),
     startWorker({ roles }) {
       events.push(`worker ${roles.join(",")}`);

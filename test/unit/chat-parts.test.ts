@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Cards } from "../../src/cli/chat/cards.js";
 import { footerLines } from "../../src/cli/chat/footer.js";
+import { machineZone } from "../../src/time/zones.js";
 import { Outbox, type Outgoing } from "../../src/cli/chat/outbox.js";
 import { catchUp, lastSeen, rememberSeen } from "../../src/cli/chat/seen.js";
 import { Situation } from "../../src/cli/chat/situation.js";
@@ -215,7 +216,8 @@ describe("the outbox", () => {
 
   it("sends in order, and a message that got no answer again under the same id", async () => {
     const sent: (readonly [string, string | undefined, string | undefined])[] = [];
-    const { box, refused, troubles } = outbox((text, { id, mode }) => {
+    const { box, refused, troubles } = outbox((text, { id, mode, timeZone }) => {
+      expect(timeZone).toBe(machineZone());
       sent.push([text, mode, id]);
       return sent.length < 3
         ? Promise.reject(new LonghaulError("NO_WORKER", "no worker"))

@@ -174,6 +174,7 @@ describe("show", () => {
     expect(JSON.parse(stdout)).toEqual({
       ...view,
       live: true,
+      reminders: { enabled: false, live: true, active: 0 },
       openJobs: [],
       temporalUi: "http://127.0.0.1:8233/namespaces/default/workflows/s-1",
     });

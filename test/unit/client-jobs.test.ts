@@ -52,6 +52,10 @@ class FakeWire implements Wire {
     return Promise.resolve(this.verdict as T);
   }
 
+  signal(): Promise<never> {
+    return Promise.reject(new Error("not asked for here"));
+  }
+
   status(): Promise<SessionRunStatus | undefined> {
     return Promise.resolve(this.status$);
   }

@@ -183,6 +183,26 @@ describe("a mistake in config.yaml", () => {
       `${policy}jobs: { waitTimeoutMs: 10, maxWaitTimeoutMs: 5 }\n`,
       /config\.yaml:2:9: \$\.jobs\.waitTimeoutMs exceeds maxWaitTimeoutMs \(5\)$/,
     ],
+    [
+      "a limit of reminders",
+      `${policy}schedule:\n  maxActive: 0\n`,
+      /config\.yaml:3:3: \$\.schedule\.maxActive expected a whole number from 1 to 1000, got 0$/,
+    ],
+    [
+      "an unknown limit of reminders",
+      `${policy}schedule:\n  max: 3\n`,
+      /config\.yaml:3:3: \$\.schedule\.max is not a setting; known here: maxActive, maxPromptBytes$/,
+    ],
+    [
+      "reminders that are neither on nor off",
+      `${policy}schedule: "on"\n`,
+      /config\.yaml:2:1: \$\.schedule expected true, false or an object, got string$/,
+    ],
+    [
+      "the time for the model",
+      `${policy}timeContext: { refreshIntervalMs: 1.5 }\n`,
+      /config\.yaml:2:1: \$\.timeContext .*refreshIntervalMs/,
+    ],
     ["jobs that are no map", `${policy}jobs:\n`, /config\.yaml:2:1: \$\.jobs expected an object$/],
     ["the model", `${policy}model: gpt\n`, /config\.yaml: \$\.model expected provider\/model/],
   ])("in %s is one line with its place", (_what, text, expected) => {
@@ -252,6 +272,8 @@ deny: [write]
 ask: [bash]
 limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
 jobs: { completionDelivery: quiet, maxConcurrentJobsPerOwner: 3 }
+schedule: { maxActive: 5 }
+timeContext: true
 `);
     expect(sessionConfig(settings, { model: { provider: "p", model: "m" } })).toEqual({
       request: {
@@ -270,6 +292,8 @@ jobs: { completionDelivery: quiet, maxConcurrentJobsPerOwner: 3 }
       ask: ["bash"],
       limits: { ...defaultLimits, maxModelRetries: 0, maxParallelToolCalls: 2 },
       jobs: { completionDelivery: "quiet", maxConcurrentJobsPerOwner: 3 },
+      schedule: { maxActive: 5 },
+      timeContext: true,
     });
   });
 

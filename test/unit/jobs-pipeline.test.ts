@@ -86,7 +86,11 @@ describe("results of the job tools, through the policies", () => {
 
   it("[jobs/59] a read that failed with a long message fits the limit; text a policy left as it was keeps its status line", () => {
     const failed = withJob("tight");
-    const jobs = () => ({ kind: "failed" as const, code: "STORE_UNAVAILABLE" as const, message: long });
+    const jobs = () => ({
+      kind: "failed" as const,
+      code: "STORE_UNAVAILABLE" as const,
+      message: long,
+    });
     expect(playCalls(failed.session, [[failed.read()]], { jobs }).texts).toEqual([
       `${"e".repeat(45)}\n[result truncated]`,
     ]);

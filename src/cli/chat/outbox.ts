@@ -3,7 +3,12 @@ import { freshId } from "../../client/update-id.js";
 import { awayCodes } from "../../client/wait.js";
 import { LonghaulError } from "../../contracts/errors.js";
 import type { SendMode } from "../../contracts/session.js";
+import { machineZone } from "../../time/zones.js";
 import type { Session } from "../backend.js";
+
+/** Where the writer is: "tomorrow at nine" means it there. */
+const timeZone = machineZone();
+const zone = timeZone === undefined ? {} : { timeZone };
 
 export interface Outgoing {
   /** Made once, so that sending it again cannot double it. */
@@ -79,7 +84,7 @@ export class Outbox {
   async #attempt(message: Outgoing): Promise<boolean> {
     const { id, text, mode } = message;
     try {
-      const { seq } = await this.#session.send(text, { id, mode });
+      const { seq } = await this.#session.send(text, { id, mode, ...zone });
       this.#events.accepted?.(message, seq);
     } catch (error) {
       if (error instanceof LonghaulError && awayCodes.has(error.code)) {

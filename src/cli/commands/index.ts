@@ -5,7 +5,10 @@ import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
 import { jobsKillCommand, jobsStartCommand, jobsWaitCommand } from "./jobs-act.js";
 import { jobsLogsCommand } from "./jobs-logs.js";
 import { jobsCommand } from "./jobs.js";
+import { hostsCommand } from "./hosts.js";
 import { logCommand } from "./log.js";
+import { rebindCommand, resumeCommand, suspendCommand } from "./place.js";
+import { remindAddCommand, remindDeleteCommand, remindListCommand } from "./remind.js";
 import { runCommand } from "./run.js";
 import { sendCommand } from "./send.js";
 import { serverStartCommand, serverStatusCommand, serverStopCommand } from "./server.js";
@@ -32,9 +35,16 @@ export const commands: readonly Command[] = [
   jobsLogsCommand,
   jobsWaitCommand,
   jobsKillCommand,
+  remindAddCommand,
+  remindListCommand,
+  remindDeleteCommand,
   interruptCommand,
   cancelCommand,
+  suspendCommand,
+  resumeCommand,
+  rebindCommand,
   closeCommand,
+  hostsCommand,
   serverStartCommand,
   serverStopCommand,
   serverStatusCommand,

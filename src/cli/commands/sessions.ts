@@ -6,7 +6,7 @@ import { oneLine } from "../render/clean.js";
 import { tableLines } from "../render/table.js";
 import { terminalOf } from "../render/terminal.js";
 import { suggest } from "../suggest.js";
-import { minuteOf } from "./reading.js";
+import { minuteOf, secondOf } from "./reading.js";
 import { settingsOf, wholeNumber } from "./settings.js";
 
 const states: readonly SessionSummary["state"][] = [
@@ -21,6 +21,10 @@ export const sessionsCommand = command({
   summary: "List sessions, newest first",
   options: {
     state: { type: "string", value: "state", help: "only sessions in this state" },
+    overdue: {
+      type: "boolean",
+      help: "only open sessions with a reminder that is due and not delivered",
+    },
     limit: { type: "string", value: "n", help: "at most n sessions (default 1000)" },
     ...jsonOption,
     ...homeOption,
@@ -35,28 +39,49 @@ export const sessionsCommand = command({
     const backend = await context.backend({ home });
     // One more than is shown tells whether there are more.
     const found = await context.orStop(
-      backend.list({ limit: limit + 1, ...(state === undefined ? {} : { state }) }),
+      backend.list({
+        limit: limit + 1,
+        ...(state === undefined ? {} : { state }),
+        ...(options.overdue === true ? { overdue: true } : {}),
+      }),
     );
     const list = found.slice(0, limit);
     if (found.length > limit) io.stderr.write(`${limit} shown, more with --limit N\n`);
     if (options.json === true) {
-      io.stdout.write(`${JSON.stringify(list, undefined, 2)}\n`);
+      io.stdout.write(`${JSON.stringify(list.map(jsonOf), undefined, 2)}\n`);
       return 0;
     }
     if (list.length === 0) {
-      io.stdout.write(state === undefined ? "no sessions\n" : `no sessions in state ${state}\n`);
+      const which = options.overdue === true ? "no sessions with overdue reminders" : "no sessions";
+      io.stdout.write(state === undefined ? `${which}\n` : `${which} in state ${state}\n`);
       return 0;
     }
     const terminal = terminalOf(io.stdout, io.env);
+    const remind = list.some(({ nextReminder }) => nextReminder !== undefined);
     const rows = list.map((one) =>
-      [one.id, one.state, one.host ?? "-", minuteOf(one.startedAt), one.title ?? ""].map(oneLine),
+      [
+        one.id,
+        one.state,
+        one.host ?? "-",
+        minuteOf(one.startedAt),
+        ...(remind ? [one.nextReminder === undefined ? "-" : secondOf(one.nextReminder)] : []),
+        one.title ?? "",
+      ].map(oneLine),
     );
-    const head = ["SESSION", "STATE", "HOST", "STARTED", "TITLE"];
+    const next = remind ? ["NEXT REMINDER"] : [];
+    const head = ["SESSION", "STATE", "HOST", "STARTED", ...next, "TITLE"];
     for (const line of tableLines([head, ...rows], io.stdout.isTTY === true, terminal))
       io.stdout.write(`${line}\n`);
     return 0;
   },
 });
+
+/** `nextReminder` as the reminders have it. */
+function jsonOf({ nextReminder, ...summary }: SessionSummary): object {
+  return nextReminder === undefined
+    ? summary
+    : { ...summary, nextReminder: new Date(nextReminder).toISOString() };
+}
 
 function stateOf(text: string): SessionSummary["state"] {
   const found = states.find((state) => state === text);

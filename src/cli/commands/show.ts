@@ -1,3 +1,4 @@
+import type { RemindersResult } from "../../client/session-reminders.js";
 import type { SessionRecord } from "../../client/types.js";
 import { LonghaulError } from "../../contracts/errors.js";
 import type { PublicJob } from "../../contracts/jobs.js";
@@ -7,6 +8,7 @@ import type { Session } from "../backend.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { oneLine } from "../render/clean.js";
 import { openJobLines } from "../render/jobs.js";
+import { remindersJson, remindersText } from "../render/reminders.js";
 import { pad, styled, terminalOf, type Terminal } from "../render/terminal.js";
 import { todoLines } from "../render/todos.js";
 import { wholeLine } from "../render/wrap.js";
@@ -39,6 +41,7 @@ export const showCommand = command({
       }),
     );
     const silent = view instanceof LonghaulError;
+    const reminders = silent ? undefined : await context.orStop(remindersOf(session));
     const openJobs = silent ? [] : await context.orStop(openJobsOf(session));
     if (silent && end === undefined)
       io.stderr.write(`${view.code}: ${oneLine(view.message)}; shown is what Temporal knows\n`);
@@ -46,7 +49,12 @@ export const showCommand = command({
     if (options.json === true) {
       const known = silent
         ? record
-        : { ...view, openJobs, ...(end === undefined ? {} : endOf(record)) };
+        : {
+            ...view,
+            openJobs,
+            ...remindersJson(reminders),
+            ...(end === undefined ? {} : endOf(record)),
+          };
       const address = url === undefined ? {} : { temporalUi: url };
       io.stdout.write(`${JSON.stringify({ ...known, live: !silent, ...address }, undefined, 2)}\n`);
       return 0;
@@ -54,7 +62,10 @@ export const showCommand = command({
     const terminal = terminalOf(io.stdout, io.env);
     const lines = silent
       ? recordLines(record, url, terminal)
-      : [...viewLines(view, url, terminal, end), ...openJobLines(openJobs, terminal)];
+      : [
+          ...viewLines(view, url, terminal, { end, reminders }),
+          ...openJobLines(openJobs, terminal),
+        ];
     for (const line of lines) io.stdout.write(`${line}\n`);
     return 0;
   },
@@ -67,6 +78,16 @@ async function openJobsOf(session: Session): Promise<readonly PublicJob[]> {
     return (values.jobs ?? []).filter((job) => job.finishedAt === undefined);
   } catch (error) {
     if (error instanceof LonghaulError) return [];
+    throw error;
+  }
+}
+
+/** Undefined when a worker of an older build, or none any more, answers. */
+async function remindersOf(session: Session): Promise<RemindersResult | undefined> {
+  try {
+    return await session.reminders({ timeoutMs: readTimeoutMs });
+  } catch (error) {
+    if (error instanceof LonghaulError) return undefined;
     throw error;
   }
 }
@@ -102,24 +123,31 @@ function recordLines(
   );
 }
 
-/** The overview of a session, wrapped on a terminal but for addresses. `end`: how it ended when its log does not say. */
+export interface Beside {
+  /** How it ended when its log does not say. */
+  readonly end?: string | undefined;
+  readonly reminders?: RemindersResult | undefined;
+}
+
+/** The overview of a session, wrapped on a terminal but for addresses. */
 export function viewLines(
   view: SessionView,
   url: string | undefined,
   terminal: Terminal,
-  end?: string,
+  { end, reminders }: Beside = {},
 ): readonly string[] {
   const { config, turn, inbox } = view;
   const waiting = inbox.nextTurn.length + inbox.nextStep.length;
   const facts: readonly (readonly [string, string | undefined])[] = [
     ["Session", view.id],
     ["Title", view.title],
-    ["State", end ?? (view.ready ? view.state : `${view.state} (its tools are not known yet)`)],
+    ["State", end ?? stateText(view)],
     ["Model", modelName(config.request)],
     ["Host", view.host],
     ["Workspace", config.cwd],
     ["Turn", turnText(view)],
     ["Waiting", waiting === 0 ? undefined : `${waiting} message${waiting === 1 ? "" : "s"}`],
+    ["Reminders", remindersText(reminders)],
     ["Log", `${view.lastSeq + 1} entries`],
   ];
   const lines = factLines(facts, url, terminal);
@@ -134,6 +162,14 @@ export function viewLines(
     const why = [lastEnd.code, lastEnd.message].filter((part) => part !== undefined).join(": ");
     return `${turn.number}, ended ${lastEnd.kind}${why === "" ? "" : ` (${why})`}`;
   }
+}
+
+/** The state, and what follows from it where that is not plain. */
+function stateText({ state, ready, id, host = "its host" }: SessionView): string {
+  if (!ready) return `${state} (its tools are not known yet)`;
+  if (state === "suspended") return `suspended (longhaul resume ${id}, or a message, goes on)`;
+  if (state === "cold") return `cold (host ${host} does not answer; reminders wait for it)`;
+  return state;
 }
 
 function factLines(

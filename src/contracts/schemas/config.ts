@@ -1,8 +1,11 @@
 import * as z from "zod";
 import { jobsConfigProblem } from "../../domain/job-config.js";
-import type { SessionConfig, SessionLimits } from "../config.js";
+import { scheduleConfigProblem } from "../../domain/schedule-config.js";
+import { timeContextProblem } from "../../domain/time-context-config.js";
+import type { SessionConfig, SessionLimits, TimeContextConfig } from "../config.js";
 import type { RequestConfig } from "../header.js";
 import type { JobsConfig } from "../jobs.js";
+import type { ScheduleConfig } from "../schedule.js";
 
 const name = z.string().min(1).max(200);
 
@@ -34,6 +37,23 @@ export const jobsConfigSchema = z
     context.addIssue({ code: "custom", path, message: problem.complaint });
   });
 
+/** true, false, or limits, each optional; the rules are the session's own (spec/schedule C16). */
+export const scheduleSchema = z
+  .custom<boolean | Partial<ScheduleConfig>>()
+  .superRefine((value: unknown, context) => {
+    const problem = scheduleConfigProblem(value);
+    if (problem === undefined) return;
+    const path = problem.key === undefined ? [] : [problem.key];
+    context.addIssue({ code: "custom", path, message: problem.complaint });
+  });
+
+export const timeContextSchema = z
+  .custom<boolean | TimeContextConfig>()
+  .superRefine((value: unknown, context) => {
+    const problem = timeContextProblem(value);
+    if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+  });
+
 export const sessionConfigSchema = z.strictObject({
   request: requestConfigSchema,
   system: z.string().exactOptional(),
@@ -45,6 +65,8 @@ export const sessionConfigSchema = z.strictObject({
   ask: z.array(z.string()).readonly(),
   limits: sessionLimitsSchema,
   jobs: jobsConfigSchema.exactOptional(),
+  schedule: scheduleSchema.exactOptional(),
+  timeContext: timeContextSchema.exactOptional(),
 }) satisfies z.ZodType<SessionConfig>;
 
 /** What `session.configure` may change: any part of the configuration. */
@@ -59,4 +81,6 @@ export const configChangeSchema = z.strictObject({
   ask: sessionConfigSchema.shape.ask.exactOptional(),
   limits: sessionLimitsSchema.exactOptional(),
   jobs: jobsConfigSchema.exactOptional(),
+  schedule: scheduleSchema.exactOptional(),
+  timeContext: timeContextSchema.exactOptional(),
 }) satisfies z.ZodType<Partial<SessionConfig>>;

@@ -6,9 +6,11 @@ import type {
   ConfigureCommand,
   JobKillCommand,
   JobStartCommand,
+  RebindCommand,
   SendCommand,
   TodoWriteCommand,
 } from "../session.js";
+import type { LocalTime, ScheduleChangeCommand } from "../schedule.js";
 import { todoStatuses } from "../todo.js";
 import { configChangeSchema, sessionConfigSchema } from "./config.js";
 
@@ -32,6 +34,8 @@ export const sendSchema = z.strictObject({
   content: z
     .string("expected text")
     .refine((text) => text.trim() !== "", "expected text that is not blank"),
+  // That it exists is checked where zone data is.
+  timeZone: z.string("expected a time zone such as Europe/Berlin").exactOptional(),
 }) satisfies z.ZodType<SendCommand>;
 
 export const configureSchema = z
@@ -85,13 +89,38 @@ export const jobKillSchema = z.strictObject({
   reason: z.string().max(1000, "expected at most 1,000 characters").exactOptional(),
 }) satisfies z.ZodType<JobKillCommand>;
 
+/** The types only: the rules are those of the reminders (spec/schedule §3, §4), so that every caller meets the same ones. */
+export const remindSchema = z.looseObject({
+  prompt: z.string("expected text"),
+  in: z.number("expected a number of seconds").exactOptional(),
+  every: z.number("expected a number of seconds").exactOptional(),
+  at: z
+    .custom<string | LocalTime>(
+      (value) => typeof value === "string" || (typeof value === "object" && value !== null),
+      "expected text, or a local time {date, time, time_zone}",
+    )
+    .exactOptional(),
+  id: callerIdSchema.exactOptional(),
+});
+
+export const deleteReminderSchema = z.strictObject({
+  requestId: callerIdSchema,
+  operation: z.literal("delete"),
+  id: z.string("expected the id of a reminder").max(200, "expected at most 200 characters"),
+}) satisfies z.ZodType<ScheduleChangeCommand>;
+
+const hostIdSchema = z
+  .string("expected 1-200 characters of A-Z a-z 0-9 . _ -")
+  .regex(/^[A-Za-z0-9._-]{1,200}$/u, "expected 1-200 characters of A-Z a-z 0-9 . _ -");
+
+export const rebindSchema = z.strictObject({
+  host: hostIdSchema,
+}) satisfies z.ZodType<RebindCommand>;
+
 export const createSessionSchema = z.strictObject({
   id: sessionIdSchema.exactOptional(),
   config: sessionConfigSchema,
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9._-]{1,200}$/u, "expected 1-200 characters of A-Z a-z 0-9 . _ -")
-    .exactOptional(),
+  host: hostIdSchema.exactOptional(),
   title: z.string().min(1).max(200).exactOptional(),
   parentSession: sessionIdSchema.exactOptional(),
   waitReady: z.boolean().exactOptional(),
