@@ -85,7 +85,12 @@ async function withHost(
   const store = await openDirectoryStore(join(directory, "store"));
   const worker = await forkJobsWorker({ address, home, store: join(directory, "store") });
   const idler = await forkJobsWorker();
-  const client = await LonghaulClient.connect({ connection: { address }, store });
+  const client = await LonghaulClient.connect({
+    connection: { address },
+    store,
+    // All at once on a small machine takes its time.
+    callTimeoutMs: 120_000,
+  });
   const config = defineSessionConfig({
     model: "scripted/nobody-asks",
     allowParallelInProgress: true,

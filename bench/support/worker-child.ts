@@ -13,7 +13,7 @@ export interface WorkerChild {
 export async function forkJobsWorker(options?: JobsWorkerOptions): Promise<WorkerChild> {
   const script = fileURLToPath(new URL("jobs-worker.ts", import.meta.url));
   const child = fork(script, options === undefined ? [] : [JSON.stringify(options)], {
-    execArgv: ["--import", "tsx", ...(process.env["PROF"]?.split(" ") ?? [])],
+    execArgv: ["--import", "tsx"],
   });
   await answer(child);
   return {

@@ -66,6 +66,23 @@ export class Surface {
     return this.#digest;
   }
 
+  /** Chain digest over the first `length` nodes. */
+  digestAt(length: number): string {
+    if (length >= this.#nodes.length) return this.digest();
+    this.digest();
+    return this.#hashes.slice(0, Math.max(0, length)).reduce(chain, emptyBase);
+  }
+
+  /** `seq` of each of the first `length` nodes, in surface order. */
+  seqsTo(length: number): readonly number[] {
+    return this.#nodes.slice(0, length).map(({ seq }) => seq);
+  }
+
+  /** Where the node of a `seq` stands; -1 when it is not on the surface. */
+  positionOf(seq: number): number {
+    return this.#nodes.findIndex((node) => node.seq === seq);
+  }
+
   /** Why `entry` cannot be placed, or undefined: a replace cites every node it shadows. */
   check(entry: NewEntry): string | undefined {
     const op = entry.surfaceOp;

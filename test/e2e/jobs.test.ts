@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect } from "vitest";
+import { describe, expect, vi } from "vitest";
 import type { SessionConfig } from "../../src/contracts/config.js";
 import { readLog } from "../chaos/evidence.js";
 import { openSite } from "../chaos/site.js";
@@ -22,6 +22,9 @@ import { eventually } from "../support/until.js";
 const test = base.extend({
   workerOptions: [{ roles: ["session"] as const }, { scope: "file" as const }],
 });
+/** Freezes and lost hosts take their time, beside other work more of it. */
+vi.setConfig({ testTimeout: 300_000 });
+
 const namespace = "default";
 
 interface Options {
