@@ -17,6 +17,7 @@ interface Activator {
   readonly queryHandlers: ReadonlyMap<string, { readonly handler: (query: LogQuery) => LogPage }>;
 }
 
+/** @public Loaded by its path. */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   const { digest } = proxySinks<DigestSinks>();
   let after = -1;
