@@ -16,6 +16,8 @@ export class HostWatch {
   readonly #armedFor: () => number | undefined;
   /** The question under way: once, of a new host, or the standing one. Only one at a time. */
   #question: CancellationScope | undefined;
+  /** The question is for the table of a new host, which a suspended session needs as well. */
+  #binding = false;
 
   constructor(
     session: Session,
@@ -42,7 +44,7 @@ export class HostWatch {
   /** The session was bound to another host: its table is asked for. */
   bind(epoch: number): void {
     this.stop();
-    this.#ask(() => rebindTable(this.#session, epoch));
+    this.#ask(() => rebindTable(this.#session, epoch), true);
   }
 
   /** Gives up the question that is under way. */
@@ -54,7 +56,7 @@ export class HostWatch {
 
   /** A suspended session waits for nobody. */
   get #mustLetGo(): boolean {
-    return this.#question !== undefined && this.#session.folds.place.suspended;
+    return this.#question !== undefined && !this.#binding && this.#session.folds.place.suspended;
   }
 
   get #mustAwait(): boolean {
@@ -72,8 +74,9 @@ export class HostWatch {
     return this.#question === undefined && mustAskHost(this.#session, this.#armedFor());
   }
 
-  #ask(work: () => Promise<void>): void {
+  #ask(work: () => Promise<void>, binding = false): void {
     const question = new CancellationScope({ cancellable: true, parent: this.#scope });
+    this.#binding = binding;
     this.#question = question;
     this.#begin(async () => {
       try {

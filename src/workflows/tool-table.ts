@@ -21,6 +21,7 @@ import {
  */
 export async function openTable(session: Session, given: string | undefined): Promise<void> {
   const { worldTools, request } = session.config;
+  const { epoch } = session.folds.place;
   const [shared, answer] = await Promise.all([
     askShared(request),
     worldTools ? askHost(given) : undefined,
@@ -29,6 +30,8 @@ export async function openTable(session: Session, given: string | undefined): Pr
     logTable(session, shared, undefined);
     return;
   }
+  // Moved to another host meanwhile, which is asked for its table next.
+  if (session.folds.place.epoch !== epoch) return;
   if (answer === undefined && given === undefined) {
     throw ApplicationFailure.create({
       type: "NO_HOST",
@@ -39,13 +42,11 @@ export async function openTable(session: Session, given: string | undefined): Pr
   }
   session.record({
     type: "session/bound",
-    data: { host: answer?.host ?? given ?? "", epoch: session.folds.place.epoch + 1 },
+    data: { host: answer?.host ?? given ?? "", epoch: epoch + 1 },
   });
   if (answer === undefined) {
-    session.record({
-      type: "session/live",
-      data: { live: false, why: `host ${given ?? ""} did not answer within 30 s` },
-    });
+    const why = `host ${given ?? ""} did not answer within 30 s`;
+    session.record(...livenessEntries(session.folds.place, { cold: true }, why));
   }
   if (answer !== undefined) session.answeredAt = session.now;
   logTable(session, shared, answer);
@@ -64,12 +65,13 @@ export async function awaitHost(session: Session): Promise<void> {
   logTable(session, shared, answer);
 }
 
-/** After a move to another host: its table, or that it does not answer; turns wait for it. */
+/** After a move to another host: its table, or that it does not answer; turns wait for it. Nothing when it is cancelled. */
 export async function rebindTable(session: Session, epoch: number): Promise<void> {
   const { host } = session.folds.place;
   if (host === undefined || session.folds.place.epoch !== epoch) return;
   const [shared, answer] = await Promise.all([askShared(session.config.request), askHost(host)]);
-  if (session.folds.place.epoch !== epoch) return;
+  if (session.folds.place.epoch !== epoch || CancellationScope.current().consideredCancelled)
+    return;
   if (answer === undefined) {
     const why = `host ${host} did not answer within 30 s`;
     session.record(...livenessEntries(session.folds.place, { cold: true }, why));
@@ -97,11 +99,13 @@ function hostAnswered(session: Session): void {
 /** Asks again and logs the table; what does not answer keeps its rows. */
 export async function refreshTable(session: Session): Promise<void> {
   const shared = await askShared(session.config.request);
-  const { host, live } = session.folds.place;
+  const { host, live, epoch } = session.folds.place;
   const answer =
     host === undefined || !live
       ? undefined
       : await CancellationScope.nonCancellable(() => askHost(host));
+  // Moved meanwhile: the new host's table is on its way.
+  if (session.folds.place.epoch !== epoch) return;
   if (answer !== undefined) session.answeredAt = session.now;
   logTable(session, shared, answer);
 }

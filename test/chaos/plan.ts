@@ -3,12 +3,13 @@ import { freezeWorkers } from "./freezes.js";
 import { stormJobs, type Storm } from "./job-storm.js";
 import { windows } from "./moment.js";
 import type { Random } from "./random.js";
+import { remindUnderBlows, type ReminderBlows } from "./reminder-blows.js";
 import { killServers } from "./server-kills.js";
 import type { Site } from "./site.js";
 import { runTrial, type Trial, type TrialResult } from "./trial.js";
 import { killWorkers, type Target } from "./worker-kills.js";
 
-export const parts = ["worker", "server", "jobs"] as const;
+export const parts = ["worker", "server", "jobs", "reminders"] as const;
 export type Part = (typeof parts)[number];
 
 export interface PlannedTrial {
@@ -26,7 +27,7 @@ const serverTargets: readonly Target[] = [
   "tool running",
 ];
 
-/** Each window once and two random moments, one server kill, one freeze, one crowd, one storm over jobs. */
+/** Each window once and two random moments, one server kill, one freeze, one crowd, one storm over jobs and one over reminders. */
 export function planShort(random: Random): Lane[] {
   const targets: Target[] = [...random.shuffle(windows), "random", "random"];
   return [
@@ -34,6 +35,7 @@ export function planShort(random: Random): Lane[] {
     [
       killing("workers killed, 2", targets.slice(4), 3),
       crowding("a crowd asks a frozen worker", 8, 1),
+      reminding("reminders", { sessions: 2, reminders: 25, blows: random.shuffle(stormBlows) }),
     ],
     [
       freezing("worker frozen", [6_000]),
@@ -47,7 +49,7 @@ export function planShort(random: Random): Lane[] {
   ];
 }
 
-/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes; a crowd; nine blows to jobs. */
+/** Twenty kills of the worker, two in each window and ten random; five of the server; three freezes; a crowd; nine blows to jobs and nine to reminders. */
 export function planFull(random: Random): Lane[] {
   const random10 = Array.from({ length: 10 }, (): Target => "random");
   const targets = random.shuffle<Target>([...windows, ...windows, ...random10]);
@@ -62,6 +64,11 @@ export function planFull(random: Random): Lane[] {
       killing("workers killed, 3", targets.slice(10, 15), 4),
       killing("workers killed, 4", targets.slice(15), 4),
       freezing("worker frozen, missed by the server", [14_000, 6_000]),
+      reminding("reminders", {
+        sessions: 4,
+        reminders: 50,
+        blows: random.shuffle([...stormBlows, ...stormBlows, ...stormBlows]),
+      }),
     ],
     [
       serverKilling(
@@ -83,6 +90,14 @@ const stormBlows = ["worker killed", "server killed", "worker frozen"] as const;
 
 function storming(name: string, storm: Storm): PlannedTrial {
   return { name, part: "jobs", run: (site, random, say) => stormJobs(site, random, say, storm) };
+}
+
+function reminding(name: string, plan: ReminderBlows): PlannedTrial {
+  return {
+    name,
+    part: "reminders",
+    run: (site, random, say) => remindUnderBlows(site, random, say, plan),
+  };
 }
 
 function killing(name: string, plan: readonly Target[], turns: number): PlannedTrial {

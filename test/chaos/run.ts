@@ -8,7 +8,7 @@ import { createRandom, type Random } from "./random.js";
 import { openSite, type Site } from "./site.js";
 import type { TrialResult } from "./trial.js";
 
-const usage = "usage: npm run chaos -- [--short] [--seed N] [--only worker|server|jobs]";
+const usage = "usage: npm run chaos -- [--short] [--seed N] [--only worker|server|jobs|reminders]";
 
 interface Row {
   readonly name: string;

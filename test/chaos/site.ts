@@ -33,6 +33,7 @@ export interface Site {
   session(
     script: Pick<Script, "scenario">,
     jobs?: SessionConfig["jobs"],
+    more?: Partial<SessionConfig>,
   ): Promise<{ readonly session: SessionClient; readonly workspace: string }>;
   /** Ends every process and removes the directory; what commands of it had not ended by themselves. */
   dispose(patienceMs?: number): Promise<readonly string[]>;
@@ -111,7 +112,7 @@ export async function openSite(): Promise<Site> {
       startServer,
       startWorker,
       dispose,
-      async session(script, jobs = {}) {
+      async session(script, jobs = {}, more = {}) {
         const id = `chaos-${randomUUID().slice(0, 8)}`;
         const workspace = join(directory, "workspaces", id);
         await mkdir(workspace, { recursive: true });
@@ -131,6 +132,7 @@ export async function openSite(): Promise<Site> {
             ask: [],
             jobs,
             limits: defaultLimits,
+            ...more,
           },
         });
         return { session, workspace };

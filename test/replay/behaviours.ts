@@ -5,6 +5,7 @@ import type { LogEntry } from "../../src/contracts/log.js";
 import { commands } from "../../src/contracts/names.js";
 import type { ScenarioInput } from "../support/scenario-input.js";
 import type { Gated } from "../support/gated-tool.js";
+import { fastForward } from "../support/time-skipping.js";
 
 /** What a behaviour is recorded with: a queue, a host and a workspace of its own. */
 export interface Site {
@@ -42,6 +43,8 @@ const todo = (content: string) => ({
   args: { todos: [{ content, status: "in_progress" }] },
 });
 const long = { text: "word ".repeat(1_000), chunk: 5, delayMs: 20 };
+const reminders = { config: { worldTools: false, schedule: true } };
+const schedule = (name: string, args: object) => ({ tool: `schedule_${name}`, args: { ...args } });
 const answers = { turns: [{ repeat: 20, steps: [{ text: "answer ${turn}" }] }] };
 
 /** What is recorded of each release, by the name of its history. */
@@ -371,6 +374,134 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await session.startJob({ kind: "bash", input: { command: "sleep 60", workdir: "/nowhere" } });
     await session.startJob({ kind: "bash", input: { command: "sleep 61" } });
     await site.until(async () => (await session.jobs()).jobs.at(-2)?.status === "failed");
+    await session.close();
+  },
+  async "reminder-one-shot"(site) {
+    await site.start();
+    const at = { date: "2099-08-06", time: "09:00:00", time_zone: "Asia/Shanghai" };
+    const { session } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              {
+                calls: [
+                  schedule("create", { prompt: "soon", after_seconds: 2 }),
+                  schedule("create", { prompt: "here", at }),
+                  schedule("create", { prompt: "there", at: "2099-08-06T09:00:00-05:30" }),
+                  schedule("create", { prompt: "never", every_seconds: 1 }),
+                ],
+              },
+              { calls: [schedule("list", {}), schedule("delete", { id: "schedule-2" })] },
+              { text: "set" },
+            ],
+          },
+          { steps: [{ text: "told" }] },
+        ],
+      },
+      { config: { ...reminders.config, timeContext: true } },
+    );
+    await session.followup("remind me");
+    await turns(site, session, 2);
+    await session.close();
+  },
+  async "reminder-batch"(site) {
+    await site.start();
+    const { session, handle } = await site.open(answers, reminders);
+    const rule = { operation: "create", prompt: "look" };
+    await handle.signal(commands.scheduleChange, [
+      { requestId: "a", everySeconds: 300, ...rule },
+      { requestId: "b", everySeconds: 600, ...rule },
+      { requestId: "a", everySeconds: 300, ...rule },
+      { requestId: "c", everySeconds: 299, ...rule },
+    ]);
+    await fastForward(handle.client, session.id, 11 * 60_000);
+    await turns(site, session, 2);
+    await handle.signal(commands.scheduleChange, {
+      requestId: "d",
+      operation: "delete",
+      id: "schedule-1",
+    });
+    await session.close();
+  },
+  async "suspend-resume"(site) {
+    await site.start();
+    const { session, handle, play } = await site.open(
+      {
+        turns: [
+          { steps: [{ calls: [inBackground("sleep 1; echo out")] }, { text: "started" }] },
+          { steps: [{ calls: [{ tool: "alone", args: { n: "1" } }] }, { text: "never" }] },
+          { repeat: 9, steps: [{ text: "answer ${turn}" }] },
+        ],
+      },
+      { config: { schedule: true } },
+    );
+    const tell = async (name: string, input: object = {}): Promise<void> => {
+      await handle.executeUpdate(name, { args: [input] });
+    };
+    await play("go");
+    // A wake is owed, and paid.
+    await tell(commands.suspend);
+    await session.waitJob("bash-1");
+    await tell(commands.resume);
+    await site.until(() => site.alone.running(session.id).length === 1);
+    await session.followup("queued", { id: "queued" });
+    await tell(commands.suspend);
+    await session.inject("it rains");
+    await tell(commands.scheduleChange, {
+      requestId: "a",
+      operation: "create",
+      prompt: "soon",
+      afterSeconds: 1,
+    });
+    await turns(site, session, 2);
+    const due = Date.now() + 1_500;
+    await site.until(() => Date.now() > due);
+    await session.followup("resumes it");
+    await turns(site, session, 5);
+    await session.close();
+  },
+  async rebind(site) {
+    await site.start();
+    const { session, handle, play } = await site.open(
+      { turns: [{ repeat: 9, steps: [{ calls: [bash("echo hi")] }, { text: "ran" }] }] },
+      { config: { schedule: true } },
+    );
+    const { host = "" } = await session.view();
+    const move = async (to: string): Promise<void> => {
+      await handle.executeUpdate(commands.rebind, { args: [{ host: to }] });
+    };
+    await play("here");
+    await move("nobody");
+    await site.until(async () => (await session.view()).state === "cold");
+    await move("nowhere");
+    await move(host);
+    await site.until(async () => (await session.view()).state === "idle");
+    await play("and back");
+    await session.close();
+  },
+  async "cold-and-back"(site) {
+    await site.start(["session"]);
+    const host = await site.startKillableHost();
+    const { session, play } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              { calls: [schedule("create", { prompt: "soon", after_seconds: 40 })] },
+              { text: "set" },
+            ],
+          },
+          { steps: [{ text: "told" }] },
+        ],
+      },
+      { config: { schedule: true } },
+    );
+    await play("remind me");
+    await host.kill();
+    await site.until(async () => (await session.view()).state === "cold");
+    await site.start(["host"]);
+    await turns(site, session, 2);
     await session.close();
   },
   async "updates-while-no-worker"(site) {

@@ -24,6 +24,7 @@ import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
 import type { History } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
+import { timeSkipping } from "../support/time-skipping.js";
 import { behaviours, type Site } from "./behaviours.js";
 import { scrubHistory } from "./scrub.js";
 
@@ -47,10 +48,14 @@ const env = await TestWorkflowEnvironment.createLocal({
   server: {
     executable: { type: "existing-path", path },
     log: { format: "pretty", level: "error" },
-    extraArgs: Object.entries(searchAttributes).flatMap(([name, type]) => [
-      "--search-attribute",
-      `${name}=${type}`,
-    ]),
+    extraArgs: [
+      "--dynamic-config-value",
+      timeSkipping,
+      ...Object.entries(searchAttributes).flatMap(([name, type]) => [
+        "--search-attribute",
+        `${name}=${type}`,
+      ]),
+    ],
   },
 });
 try {
@@ -112,8 +117,8 @@ async function openSite(name: string, address: string, store: Store) {
   const hostId = `host-${name}`;
   const sessionQueue = `longhaul-${name}`;
   const until: Site["until"] = async (check) => {
-    for (const end = Date.now() + 90_000; !(await check()); await delay(50)) {
-      if (Date.now() > end) throw new Error(`${name}: waited 90 s in vain`);
+    for (const end = Date.now() + 150_000; !(await check()); await delay(50)) {
+      if (Date.now() > end) throw new Error(`${name}: waited 150 s in vain`);
     }
   };
 

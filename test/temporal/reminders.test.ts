@@ -65,17 +65,17 @@ describe.concurrent("a reminder of a session", () => {
   test("[schedule/T3] does not come while the session is suspended, and once when it is resumed", async ({
     lab,
   }) => {
-    const turns = [{ steps: [{ calls: [after(2)] }, { text: "set" }] }, reminded];
-    const session = await lab.session({ turns }, on);
-    await lab.play(session);
+    const session = await lab.session({ turns: [reminded] }, on);
     const handle = lab.handle(session.id);
     await handle.executeUpdate(commands.suspend, { args: [{}] });
+    const wanted = { requestId: "r", operation: "create", prompt: "a", afterSeconds: 1 };
+    await handle.executeUpdate(commands.scheduleChange, { args: [wanted] });
     expect((await session.view()).state).toBe("suspended");
     const due = Date.parse(scheduledOf(await lab.entries(session)));
     await eventually(() => expect(Date.now()).toBeGreaterThan(due + 1_000));
-    expect((await session.view()).turn.number).toBe(1);
+    expect((await session.view()).turn.number).toBe(0);
     await handle.executeUpdate(commands.resume, { args: [{}] });
-    const log = await untilTurns(lab, session, 2, false);
+    const log = await untilTurns(lab, session, 1, false);
     expect(remindersOf(log)).toHaveLength(1);
     await session.close();
   });
@@ -83,21 +83,19 @@ describe.concurrent("a reminder of a session", () => {
   test("[schedule/T4] comes after the turn of the message that resumed its session", async ({
     lab,
   }) => {
-    const turns = [
-      { steps: [{ calls: [after(1)] }, { text: "set" }] },
-      { steps: [{ text: "hi" }] },
-      reminded,
-    ];
+    const turns = [{ steps: [{ text: "hi" }] }, reminded];
     const session = await lab.session({ turns }, on);
-    await lab.play(session);
-    await lab.handle(session.id).executeUpdate(commands.suspend, { args: [{}] });
+    const handle = lab.handle(session.id);
+    await handle.executeUpdate(commands.suspend, { args: [{}] });
+    const wanted = { requestId: "r", operation: "create", prompt: "a", afterSeconds: 1 };
+    await handle.executeUpdate(commands.scheduleChange, { args: [wanted] });
     const due = Date.parse(scheduledOf(await lab.entries(session)));
     await eventually(() => expect(Date.now()).toBeGreaterThan(due));
-    const log = await untilTurns(lab, session, 3);
+    const log = await untilTurns(lab, session, 2);
     const shown = log.flatMap((entry) =>
       entry.type === "user/message" ? [entry.data.message.source.kind] : [],
     );
-    expect(shown).toEqual(["user", "user", "plugin"]);
+    expect(shown).toEqual(["user", "plugin"]);
   });
 
   test(
