@@ -102,6 +102,8 @@ export class Session {
   waits: JobWaits = noWaits;
   /** Waits that a settlement released, until they resume. */
   readonly released = new Set<string>();
+  /** Nodes of the surface that the process of this run was told of. */
+  offered = 0;
   /** When the host last answered, epoch ms; not known to a new run. */
   answeredAt: number | undefined;
   /** When each live job was last known to have its workflow, epoch ms; what is not here is to be looked at. */
