@@ -3,6 +3,7 @@ import { Client } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { describe, expect } from "vitest";
 import * as z from "zod";
+import { noSinks } from "../support/no-sinks.js";
 import { createSessionSide } from "../../src/activities/index.js";
 import { createCallModel } from "../../src/activities/call-model.js";
 import { createSessionSource, type SessionSource } from "../../src/activities/session-source.js";
@@ -210,7 +211,7 @@ test.concurrent("[harness/H5] in place of an injected message: what does not mat
       callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
     },
     // Nobody takes what the workflow offers: each call asks.
-    sinks: { surface: { offer: { fn: () => {}, callDuringReplay: false } } },
+    sinks: noSinks,
   });
   const running = worker.run();
   try {
