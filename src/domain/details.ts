@@ -2,7 +2,8 @@ import type { TodoItem } from "../contracts/todo.js";
 import type { ScheduleRecord } from "../contracts/schedule.js";
 import { isLive, type JobRecord } from "./jobs.js";
 import { nextReminder } from "./schedule-views.js";
-import type { Session, TurnState } from "./session.js";
+import type { Session } from "./session.js";
+import type { TurnState } from "./turn-state.js";
 
 /** What the session is doing, as Markdown for Temporal UI's current details (design D13). Costs no history. */
 export function currentDetails(

@@ -1,13 +1,7 @@
 import type { UserMessage } from "../contracts/content.js";
 import type { SessionConfig } from "../contracts/config.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
-import type {
-  AbortReason,
-  EndReason,
-  LogEntry,
-  NewEntry,
-  SessionHeader,
-} from "../contracts/log.js";
+import type { AbortReason, LogEntry, NewEntry, SessionHeader } from "../contracts/log.js";
 import { defaultJobsConfig, type JobsConfig } from "../contracts/jobs.js";
 import type { ModelRoute } from "../contracts/model.js";
 import type { SessionStateName } from "../contracts/names.js";
@@ -23,6 +17,7 @@ import type { HeaderState, RouteContext } from "./request.js";
 import { loadScheduleConfig } from "./schedule-config.js";
 import { noRecall, type Recall } from "./recall.js";
 import { offersReminders } from "./schedule-tool-rows.js";
+import { foldTurn, noTurn, type TurnState } from "./turn-state.js";
 import { applyChange, emptySchedule, foldSchedule, type ScheduleState } from "./schedule.js";
 import { TokenMeter } from "./token-meter.js";
 import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
@@ -41,20 +36,6 @@ export interface SessionFolds {
   readonly header: HeaderState | undefined;
   readonly context: RouteContext | undefined;
   readonly closed: boolean;
-}
-
-export interface TurnState {
-  /** Last turn number; 0 before the first. */
-  readonly number: number;
-  readonly open: boolean;
-  /** Last step number of the turn; 0 before its first. */
-  readonly step: number;
-  readonly stepOpen: boolean;
-  /** A reply of this turn was cut by its token limit: the turn ends `max-tokens` (sticky). */
-  readonly cut: boolean;
-  /** An abort was requested: first cause wins. */
-  readonly aborting?: AbortReason;
-  readonly lastEnd?: { readonly turn: number; readonly reason: EndReason };
 }
 
 /** Names that only the workflow can give. */
@@ -85,7 +66,7 @@ export const initialFolds: SessionFolds = {
   jobs: emptyJobs,
   wakes: freshWakes,
   schedule: emptySchedule,
-  turn: { number: 0, open: false, step: 0, stepOpen: false, cut: false },
+  turn: noTurn,
   place: nowhere,
   config: undefined,
   sessionHeader: undefined,
@@ -291,43 +272,6 @@ function foldConfig(entry: LogEntry): Partial<SessionFolds> {
       return { closed: true };
     default:
       return {};
-  }
-}
-
-function foldTurn(turn: TurnState, entry: LogEntry): TurnState {
-  switch (entry.type) {
-    case "turn/start":
-      return {
-        number: entry.data.turn,
-        open: true,
-        step: 0,
-        stepOpen: false,
-        cut: false,
-        ...(turn.lastEnd === undefined ? {} : { lastEnd: turn.lastEnd }),
-      };
-    case "turn/end": {
-      const { number, step } = turn;
-      return {
-        number,
-        open: false,
-        step,
-        stepOpen: false,
-        cut: false,
-        lastEnd: { turn: number, reason: entry.data.reason },
-      };
-    }
-    case "step/start":
-      return { ...turn, step: entry.data.step, stepOpen: true };
-    case "step/end":
-      return { ...turn, stepOpen: false };
-    case "assistant/message":
-      return entry.data.finish === "max-tokens" && !turn.cut ? { ...turn, cut: true } : turn;
-    case "session/interrupt":
-      return turn.open && turn.aborting === undefined
-        ? { ...turn, aborting: entry.data.reason }
-        : turn;
-    default:
-      return turn;
   }
 }
 

@@ -3,8 +3,8 @@ import { cancel, wait, type Loop } from "./effects.js";
 import { decideInsert } from "./inbox.js";
 import type { PolicyContext, SessionPolicy } from "./policy.js";
 import { pluginMessage, type Session } from "./session.js";
+import { claimOf } from "./tool-entries.js";
 import {
-  claimOf,
   commitCall,
   prepareCalls,
   rowOf,

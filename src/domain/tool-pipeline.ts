@@ -1,9 +1,7 @@
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ToolCallBlock } from "../contracts/content.js";
 import type { ErrorCode } from "../contracts/errors.js";
 import type { NewEntry } from "../contracts/log.js";
-import type { ArgumentsRef, ToolOutcome, ToolRow } from "../contracts/tools.js";
+import type { ToolOutcome, ToolRow } from "../contracts/tools.js";
 import { parseArguments } from "./argument-schema.js";
 import { start, type Loop, type Op, type ToolSettled } from "./effects.js";
 import { boundJobResult, type BoundedText } from "./job-bound.js";
@@ -15,10 +13,8 @@ import type { Session } from "./session.js";
 import { runScheduleTool } from "./schedule-calls.js";
 import { isScheduleTool } from "./schedule-tool-rows.js";
 import { runStateTool } from "./state-tools.js";
+import { argumentsRef, claimOf, keyOf, resultEntry } from "./tool-entries.js";
 import { checkOutcome, errorOutcome } from "./tool-outcome.js";
-
-/** Arguments up to this many UTF-8 bytes travel in the activity's input; larger ones by reference (design D2). */
-export const inlineArgumentBytes = 256;
 
 /** One call of a batch on its way through the stages of spec/harness §3. */
 export interface Call {
@@ -185,11 +181,6 @@ export function rowOf(session: Session, name: string): ToolRow | undefined {
   return session.folds.place.tools.find((tool) => tool.name === name);
 }
 
-/** `<turn>.<step>.<callId>`: the claim on disk and the idempotency key (design D6). */
-export function claimOf(context: PolicyContext, block: ToolCallBlock): string {
-  return `${context.turn}.${context.step}.${block.callId}`;
-}
-
 /**
  * Stages 2 to 4: the reason a call is refused, or undefined. The approval policy is `never`: an ask is logged, and
  * rejected before anyone is asked (spec/harness §3).
@@ -268,55 +259,12 @@ function logCall(session: Session, context: PolicyContext, call: Call): void {
   });
 }
 
-function resultEntry(context: PolicyContext, call: Call, outcome: ToolOutcome): NewEntry {
-  const { turn, step } = context;
-  const { callId } = call.block;
-  const { content, isError, images, error, meta } = outcome;
-  return {
-    type: "tool/result",
-    surfaceOp: "append",
-    sourceEventSeqs: [call.callSeq],
-    data: {
-      turn,
-      step,
-      message: {
-        id: `r/${claimOf(context, call.block)}`,
-        role: "user",
-        content: [
-          {
-            type: "tool-result",
-            callId,
-            content,
-            isError,
-            ...(images === undefined ? {} : { images }),
-          },
-        ],
-        source: { kind: "tool", callId },
-      },
-      ...(error === undefined ? {} : { error }),
-      ...(meta === undefined ? {} : { meta }),
-    },
-  };
-}
-
 function refused(code: ErrorCode, message: string): ToolSettled {
   return { kind: "outcome", outcome: errorOutcome(code, message) };
 }
 
 function abortedBeforeDispatch(): ToolOutcome {
   return errorOutcome("ABORTED_BEFORE_DISPATCH", "the turn was aborted before this call ran");
-}
-
-/** The claim, so that people find the call; a model's odd id does not become the id of an activity. */
-function keyOf(context: PolicyContext, block: ToolCallBlock, index: number): string {
-  if (/^[\x21-\x7e]{1,200}$/u.test(block.callId)) return `tool/${claimOf(context, block)}`;
-  return `tool/${context.turn}.${context.step}/${index + 1}`;
-}
-
-function argumentsRef(raw: string, seq: number): ArgumentsRef {
-  const bytes = utf8ToBytes(raw);
-  if (bytes.length <= inlineArgumentBytes) return { inline: raw };
-  return { seq, bytes: bytes.length, digest: bytesToHex(sha256(bytes)) };
 }
 
 /** A policy may shorten a deadline, not lengthen it. */

@@ -3,7 +3,7 @@ import { defaultLimits } from "../../src/contracts/config.js";
 import type { ToolOutcome } from "../../src/contracts/tools.js";
 import type { Op } from "../../src/domain/effects.js";
 import { builtinPolicy, type PolicyCall, type SessionPolicy } from "../../src/domain/policy.js";
-import { inlineArgumentBytes } from "../../src/domain/tool-pipeline.js";
+import { inlineArgumentBytes } from "../../src/domain/tool-entries.js";
 import {
   calls,
   endsOf,
