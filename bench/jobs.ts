@@ -105,7 +105,8 @@ async function withHost(
     await foreground.close();
     return rows;
   } finally {
-    await fleet.close();
+    // Whatever failed, the worker must be gone before its directory is.
+    await fleet.close().catch((error: unknown) => console.error(error));
     await client.close();
     await worker.end();
     await idler.end();

@@ -88,7 +88,7 @@ async function measureAll({ address, directory }: BenchPlace): Promise<{
     workflowBundlePath: workflowBundle,
   });
   const peerBundle = join(directory, "peer-bundle.js");
-  await writePeerBundle(peerBundle, "job-workflows.ts");
+  await writePeerBundle(peerBundle, "job-workflows");
   const stopPeer = await startPeer(native, peerBundle, bare.activities);
   try {
     const samples = await sampleAll({ session, bare }, Number(options.samples));

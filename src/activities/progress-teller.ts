@@ -5,7 +5,7 @@ import { jobWorkflowId, signals } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
 import type { JobProgressDetails } from "../kinds/following.js";
 import { decodeText, tailBytes } from "../process/utf8.js";
-import { jobStreamsOf, storedParts } from "../store/job-output.js";
+import { jobStart, jobStreamsOf, storedParts } from "../store/job-output.js";
 import { unbound } from "./job-calls.js";
 
 const firstAfterMs = 5_000;
@@ -54,7 +54,10 @@ export class ProgressTeller {
     const { client, store } = this.#deps;
     const { sessionId, jobId, nonce } = this.#job;
     try {
-      const progress: JobProgress = { bytes, tail: await newest(store, sessionId, jobId) };
+      const progress: JobProgress = {
+        bytes,
+        tail: await newest(store, sessionId, jobStart(this.#job)),
+      };
       const handle = client.workflow.getHandle(jobWorkflowId(sessionId, jobId, nonce));
       await unbound(client, () => handle.signal(signals.jobProgress, progress));
     } catch {
@@ -64,10 +67,10 @@ export class ProgressTeller {
 }
 
 /** The end of each stream, as it is now. */
-async function newest(store: Store, session: string, jobId: string): Promise<string> {
+async function newest(store: Store, session: string, start: string): Promise<string> {
   const shown: string[] = [];
-  for (const [index, { name, id }] of (await jobStreamsOf(store, session, jobId)).entries()) {
-    const last = (await storedParts(store, session, jobId, id)).at(-1);
+  for (const [index, { name, id }] of (await jobStreamsOf(store, session, start)).entries()) {
+    const last = (await storedParts(store, session, start, id)).at(-1);
     if (last === undefined || last.bytes === 0) continue;
     const from = Math.max(0, last.bytes - shownBytes);
     const bytes = Buffer.from(await store.read(session, last.stream, from, shownBytes));

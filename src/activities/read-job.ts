@@ -12,13 +12,13 @@ import type { JobOffsets, JobStreamRead, StoredOutput } from "../contracts/jobs.
 import type { Store } from "../contracts/store.js";
 import { decodeChunk } from "../domain/job-bytes.js";
 import { readableBytes, readJobStream } from "../process/jobs/stored-parts.js";
-import { jobStreamsOf } from "../store/job-output.js";
+import { jobStart, jobStreamsOf } from "../store/job-output.js";
 import { whileBeating } from "./heartbeat.js";
 import { failureOf, lookAt } from "./job-calls.js";
 
 /** Reads a job's output from the store, from any worker (spec/jobs J14, J15). */
 export function createReadJob(store: Store): (input: ReadJobInput) => Promise<ReadJobAnswer> {
-  return async function readJob({ sessionId, jobId, from }) {
+  return async function readJob({ sessionId, jobId, nonce, from }) {
     try {
       return await whileBeating(
         Context.current(),
@@ -26,7 +26,13 @@ export function createReadJob(store: Store): (input: ReadJobInput) => Promise<Re
         async () =>
           "ref" in from
             ? await readOutput(store, sessionId, jobId, from.ref)
-            : await readStreams(store, sessionId, jobId, from.streams, from.ended),
+            : await readStreams(
+                store,
+                sessionId,
+                jobStart({ jobId, nonce }),
+                from.streams,
+                from.ended,
+              ),
       );
     } catch (error) {
       throw failureOf(error);
@@ -59,21 +65,21 @@ function statusOf(seen: { readonly state: string; readonly status?: string }): s
 async function readStreams(
   store: Store,
   session: string,
-  jobId: string,
+  start: string,
   offsets: JobOffsets,
   ended: boolean,
 ): Promise<ReadJobAnswer> {
   const reads: JobStreamRead[] = [];
   const locators: string[] = [];
-  for (const { name, id } of await jobStreamsOf(store, session, jobId)) {
+  for (const { name, id } of await jobStreamsOf(store, session, start)) {
     const offset = offsets[name] ?? 0;
     if (!Number.isSafeInteger(offset) || offset < 0) {
       throw new LonghaulError(
         "INVALID_INPUT",
-        `the offset of stream ${name} of job ${jobId} is a whole number from 0, got ${offset}`,
+        `the offset of stream ${name} of job ${start} is a whole number from 0, got ${offset}`,
       );
     }
-    const { bytes, from, dropped, parts } = await readJobStream(store, session, jobId, id, offset);
+    const { bytes, from, dropped, parts } = await readJobStream(store, session, start, id, offset);
     // What was dropped may have ended inside a character.
     const skipped = dropped ? continuation(bytes) : 0;
     const { text, consumed } = decodeChunk(bytes.subarray(skipped), ended);

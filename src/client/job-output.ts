@@ -18,7 +18,7 @@ export interface JobOutputPiece {
 export class JobOutputReader {
   readonly #store: Pick<Store, "list" | "read">;
   readonly #session: string;
-  readonly #jobId: string;
+  readonly #start: string;
   readonly #from: JobOffsets;
   readonly #streams = new Map<string, StreamReading>();
 
@@ -26,19 +26,19 @@ export class JobOutputReader {
   constructor(
     store: Pick<Store, "list" | "read">,
     session: string,
-    jobId: string,
+    start: string,
     from: JobOffsets,
   ) {
     this.#store = store;
     this.#session = session;
-    this.#jobId = jobId;
+    this.#start = start;
     this.#from = from;
   }
 
   /** What is new. `last`: nothing more is to come, so a character that was begun is given as it is. */
   async *read(last: boolean): AsyncGenerator<JobOutputPiece, void, undefined> {
-    for (const { name, id } of await jobStreamsOf(this.#store, this.#session, this.#jobId)) {
-      const [store, session, job] = [this.#store, this.#session, this.#jobId];
+    for (const { name, id } of await jobStreamsOf(this.#store, this.#session, this.#start)) {
+      const [store, session, job] = [this.#store, this.#session, this.#start];
       const known = this.#streams.get(name);
       const stream =
         known ?? new StreamReading(store, session, job, name, id, this.#from[name] ?? 0);
@@ -53,7 +53,7 @@ const pieceBytes = 256 * 1024;
 class StreamReading {
   readonly #store: Pick<Store, "list" | "read">;
   readonly #session: string;
-  readonly #jobId: string;
+  readonly #start: string;
   readonly #stream: string;
   readonly #fd: JobFd;
   /** Of the first byte that was not given. */
@@ -64,21 +64,21 @@ class StreamReading {
   constructor(
     store: Pick<Store, "list" | "read">,
     session: string,
-    jobId: string,
+    start: string,
     stream: string,
     fd: JobFd,
     offset: number,
   ) {
     this.#store = store;
     this.#session = session;
-    this.#jobId = jobId;
+    this.#start = start;
     this.#stream = stream;
     this.#fd = fd;
     this.#offset = offset;
   }
 
   async *read(last: boolean): AsyncGenerator<JobOutputPiece, void, undefined> {
-    const parts = await storedParts(this.#store, this.#session, this.#jobId, this.#fd);
+    const parts = await storedParts(this.#store, this.#session, this.#start, this.#fd);
     for (const { stream, base, bytes } of parts) {
       const end = base + bytes;
       if (end <= this.#next) continue;

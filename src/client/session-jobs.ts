@@ -17,6 +17,7 @@ import { checkSize, type SessionWriter } from "./session-write.js";
 import { freshId } from "./update-id.js";
 import { awayCodes } from "./wait.js";
 import type { QueryOptions, Wire } from "./wire.js";
+import { jobStart } from "../store/job-output.js";
 
 export interface StartJobOptions {
   /** One of `JobsView.kinds`. */
@@ -122,7 +123,7 @@ export class SessionJobs {
   ): AsyncGenerator<JobOutputPiece, void, undefined> {
     const first = await this.#find(jobId);
     const reader =
-      first.output === "final" ? undefined : new JobOutputReader(...this.#stored(jobId), from);
+      first.output === "final" ? undefined : new JobOutputReader(...this.#stored(first), from);
     const watched = this.#watch(first);
     const aborted = () => signal?.aborted === true;
     try {
@@ -133,7 +134,7 @@ export class SessionJobs {
           yield piece;
           if (aborted()) return;
         }
-        if (ended && reader === undefined) yield* this.#result(jobId, from);
+        if (ended && reader === undefined) yield* this.#result(first, from);
         if (ended || !follow) return;
         await pause(outputPollMs, signal);
       }
@@ -217,14 +218,14 @@ export class SessionJobs {
   }
 
   /** The one result of a final-output job. */
-  async *#result(jobId: string, from: JobOffsets): AsyncGenerator<JobOutputPiece, void, undefined> {
-    const { settled } = await this.#fromLog(jobId);
+  async *#result(job: JobView, from: JobOffsets): AsyncGenerator<JobOutputPiece, void, undefined> {
+    const { settled } = await this.#fromLog(job.id);
     if (settled === undefined) return;
     const { output, ref } = settled.data;
     const pieces: Uint8Array[] = [];
     if (output !== undefined) pieces.push(Buffer.from(output, "utf8"));
     else if (ref !== undefined) {
-      const [store, session] = this.#stored(jobId);
+      const [store, session] = this.#stored(job);
       for await (const piece of readStream(store, session, ref.ref)) pieces.push(piece);
     }
     const offset = from["output"] ?? 0;
@@ -232,9 +233,10 @@ export class SessionJobs {
     if (bytes.length > 0) yield { stream: "output", offset, text: bytes.toString("utf8"), bytes };
   }
 
-  #stored(jobId: string): [Pick<Store, "list" | "read">, string, string] {
+  #stored({ id: jobId, workflowId }: JobView): [Pick<Store, "list" | "read">, string, string] {
     const { store, session } = this.#parts;
-    if (store !== undefined) return [store, session, jobId];
+    const nonce = workflowId.split("/").at(-1) ?? "";
+    if (store !== undefined) return [store, session, jobStart({ jobId, nonce })];
     throw new LonghaulError(
       "STORE_UNAVAILABLE",
       `the output of job ${jobId} lies in the store, and this client was connected without one; give LonghaulClient.connect a store`,

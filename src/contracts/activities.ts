@@ -94,6 +94,7 @@ export interface EndJobInput extends FollowJobInput {
 
 export interface ReadJobInput extends SessionRef {
   readonly jobId: string;
+  readonly nonce: string;
   /** Its streams, each from this offset (0 when it has none); or a final output in the store. */
   readonly from:
     | { readonly streams: JobOffsets; readonly ended: boolean }

@@ -31,28 +31,28 @@ const storeRetryMs = 1_000;
 export class BodyOutput {
   readonly #store: Store;
   readonly #session: string;
-  readonly #jobId: string;
+  readonly #start: string;
   readonly #limit: number;
   readonly #streams = new Map<string, BodyStream>();
   #recent: Buffer = Buffer.alloc(0);
 
-  constructor(store: Store, session: string, jobId: string, limit: number) {
+  constructor(store: Store, session: string, start: string, limit: number) {
     this.#store = store;
     this.#session = session;
-    this.#jobId = jobId;
+    this.#start = start;
     this.#limit = limit;
   }
 
   /** Finds out what is there; makes the stream `output`, so that readers find it empty and not missing. */
   async open(): Promise<void> {
-    const there = await whileAway(() => jobStreamsOf(this.#store, this.#session, this.#jobId));
+    const there = await whileAway(() => jobStreamsOf(this.#store, this.#session, this.#start));
     for (const name of new Set([outputStream, ...there.map((stream) => stream.name)])) {
       const parts = await whileAway(() =>
-        storedParts(this.#store, this.#session, this.#jobId, name),
+        storedParts(this.#store, this.#session, this.#start, name),
       );
       this.#streams.set(name, this.#newStream(name, parts));
     }
-    const first = jobStreamId(this.#jobId, outputStream, 0);
+    const first = jobStreamId(this.#start, outputStream, 0);
     await whileAway(() => this.#store.append(this.#session, first, 0, new Uint8Array()));
   }
 
@@ -91,7 +91,7 @@ export class BodyOutput {
       await stream.finish();
       ends.push(
         await whileAway(async () => {
-          const parts = await storedParts(this.#store, this.#session, this.#jobId, name);
+          const parts = await storedParts(this.#store, this.#session, this.#start, name);
           return await describeStored(this.#store, this.#session, name, stream.total, parts);
         }),
       );
@@ -100,7 +100,7 @@ export class BodyOutput {
   }
 
   #newStream(name: string, parts: readonly StoredPart[]): BodyStream {
-    return new BodyStream(this.#store, this.#session, this.#jobId, name, this.#limit, parts);
+    return new BodyStream(this.#store, this.#session, this.#start, name, this.#limit, parts);
   }
 
   #ordered(): readonly (readonly [string, BodyStream])[] {
@@ -112,7 +112,7 @@ export class BodyOutput {
 class BodyStream {
   readonly #store: Store;
   readonly #session: string;
-  readonly #jobId: string;
+  readonly #start: string;
   readonly #name: string;
   #part: StoredPart | undefined;
   /** Bytes that the store still takes. */
@@ -132,14 +132,14 @@ class BodyStream {
   constructor(
     store: Store,
     session: string,
-    jobId: string,
+    start: string,
     name: string,
     limit: number,
     parts: readonly StoredPart[],
   ) {
     this.#store = store;
     this.#session = session;
-    this.#jobId = jobId;
+    this.#start = start;
     this.#name = name;
     this.#part = parts.at(-1);
     this.total = this.#part === undefined ? 0 : this.#part.base + this.#part.bytes;
@@ -195,7 +195,7 @@ class BodyStream {
       this.#at = end;
       let part = this.#part;
       if (part === undefined || part.base + part.bytes !== at)
-        part = { stream: jobStreamId(this.#jobId, this.#name, at), base: at, bytes: 0 };
+        part = { stream: jobStreamId(this.#start, this.#name, at), base: at, bytes: 0 };
       try {
         await this.#store.append(this.#session, part.stream, at - part.base, batch);
         this.#part = { ...part, bytes: part.bytes + batch.length };

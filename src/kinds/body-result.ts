@@ -41,13 +41,13 @@ export function bodyEnd(value: unknown): BodyEnd {
 export async function storeResult(
   store: Store,
   session: string,
-  jobId: string,
+  start: string,
   output: string,
 ): Promise<Pick<JobOutcome, "output" | "ref">> {
   const bytes = Buffer.from(output, "utf8");
   if (bytes.length <= inlineBytes) return { output: bytes.toString("utf8") };
   const digest = createHash("sha256").update(bytes).digest("hex");
-  const ref = resultStream(jobId, digest);
+  const ref = resultStream(start, digest);
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     const piece = bytes.subarray(at, at + pieceBytes);
     await whileAway(() => store.append(session, ref, at, piece));

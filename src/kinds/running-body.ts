@@ -7,6 +7,7 @@ import { BodyOutput } from "./body-output.js";
 import { bodyEnd, type BodyEnd, storeResult } from "./body-result.js";
 import { type BodyJob, bodyHas, readBodyKill, writeBodyOutcome } from "./body-spool.js";
 import type { JobProgressDetails } from "./following.js";
+import { jobStart } from "../store/job-output.js";
 
 const killPollMs = 500;
 const recordTries = 60;
@@ -40,7 +41,7 @@ export class RunningBody {
     this.#options = options;
     const { store, job, outputBytes, definition } = options;
     this.#streams = definition.jobKind.output === "stream";
-    this.#output = new BodyOutput(store, job.sessionId, job.jobId, outputBytes);
+    this.#output = new BodyOutput(store, job.sessionId, jobStart(job), outputBytes);
     this.done = this.#live();
     this.done.catch(() => {});
   }
@@ -89,7 +90,7 @@ export class RunningBody {
     if (!this.#streams) {
       const { output, ...end } = await this.#settle();
       if (output === undefined) return end;
-      return { ...end, ...(await storeResult(store, job.sessionId, job.jobId, output)) };
+      return { ...end, ...(await storeResult(store, job.sessionId, jobStart(job), output)) };
     }
     await this.#output.open();
     const { output, ...end } = await this.#settle();

@@ -7,6 +7,17 @@ export interface StoredPart {
   readonly bytes: number;
 }
 
+/** One start of a job, under which its output lies: the same id again, e.g. after a reset of its session, is another start. */
+export function jobStart({
+  jobId,
+  nonce,
+}: {
+  readonly jobId: string;
+  readonly nonce: string;
+}): string {
+  return `${jobId}/${nonce}`;
+}
+
 /** How a stream is called in the store: a shell job's by its descriptor, 1 or 2, any other by its name. */
 export type JobFd = number | string;
 
@@ -14,23 +25,23 @@ export type JobFd = number | string;
 export const outputStream = "output";
 
 /** Holds a final output that is too long to travel. No stream that is read piece by piece has a colon in its name. */
-export function resultStream(jobId: string, digest: string): string {
-  return `job/${jobId}/result:${digest.slice(0, 16)}`;
+export function resultStream(start: string, digest: string): string {
+  return `job/${start}/result:${digest.slice(0, 16)}`;
 }
 
-/** `job/<id>/<fd>` from the first byte on; after a stretch that was dropped `job/<id>/<fd>@<first offset>`. */
-export function jobStreamId(jobId: string, fd: JobFd, base: number): string {
-  return base === 0 ? `job/${jobId}/${fd}` : `job/${jobId}/${fd}@${base}`;
+/** `job/<id>/<nonce>/<fd>` from the first byte on; behind a stretch that was dropped it ends in `@<first offset>`. */
+export function jobStreamId(start: string, fd: JobFd, base: number): string {
+  return base === 0 ? `job/${start}/${fd}` : `job/${start}/${fd}@${base}`;
 }
 
 /** What the store has of one output stream (fd 1 or 2), by offset. */
 export async function storedParts(
   store: Pick<Store, "list">,
   session: string,
-  jobId: string,
+  start: string,
   fd: JobFd,
 ): Promise<readonly StoredPart[]> {
-  const id = jobStreamId(jobId, fd, 0);
+  const id = jobStreamId(start, fd, 0);
   const parts: StoredPart[] = [];
   for (const { stream, bytes } of await store.list(session, id)) {
     const rest = stream.slice(id.length);
@@ -44,9 +55,9 @@ export async function storedParts(
 export async function jobStreamsOf(
   store: Pick<Store, "list">,
   session: string,
-  jobId: string,
+  start: string,
 ): Promise<readonly { readonly name: string; readonly id: JobFd }[]> {
-  const prefix = jobStreamId(jobId, "", 0);
+  const prefix = jobStreamId(start, "", 0);
   const ids = new Set<string>();
   for (const { stream } of await store.list(session, prefix)) {
     const id = stream.slice(prefix.length).replace(/@\d{1,16}$/, "");

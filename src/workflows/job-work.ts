@@ -53,13 +53,14 @@ export function describeJobWork(work: JobWork): string {
 
 async function readOutput(session: Session, id: string, plan: OutsideRead): Promise<JobAnswer> {
   const job = jobOf(session.folds.jobs, id);
+  if (job === undefined)
+    return { kind: "failed", code: "JOB_NOT_FOUND", message: `unknown job ${id}` };
   const { reads, locators } = await readCalls(`read ${id}`)["job.read"]({
     ...sessionRef(),
     jobId: id,
+    nonce: job.nonce,
     from:
-      plan.from === "store"
-        ? { ref: plan.ref }
-        : { streams: plan.offsets, ended: job === undefined || !isLive(job) },
+      plan.from === "store" ? { ref: plan.ref } : { streams: plan.offsets, ended: !isLive(job) },
   });
   return { kind: "read", reads, locators };
 }

@@ -14,7 +14,7 @@ import { keepLease, type LeaseRenewal } from "../../src/process/jobs/lease.js";
 import { type JobKey, spoolDirectory } from "../../src/process/jobs/spool.js";
 import { type JobLimits, type StartJobInput, startJob } from "../../src/process/jobs/start.js";
 import type { JobStreamEnd } from "../../src/process/jobs/stored-parts.js";
-import { storedParts } from "../../src/store/job-output.js";
+import { jobStart, storedParts } from "../../src/store/job-output.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 
 /** A minute, so that a busy machine is no failure. */
@@ -106,9 +106,10 @@ export async function openJobBench(): Promise<JobBench> {
       const rank = { scheduledAt: 1_000, attempt: attempts };
       return followJob({ ...job, store, host: "host-1", rank, ...changes });
     },
-    async stored({ sessionId, jobId }, fd) {
+    async stored(job, fd) {
+      const { sessionId } = job;
       const pieces: Uint8Array[] = [];
-      for (const { stream, bytes } of await storedParts(store, sessionId, jobId, fd))
+      for (const { stream, bytes } of await storedParts(store, sessionId, jobStart(job), fd))
         pieces.push(await store.read(sessionId, stream, 0, bytes));
       return Buffer.concat(pieces);
     },

@@ -400,14 +400,15 @@ test.concurrent("a job's streams are read from the cursor on, whole characters o
       sessionId: session,
       runId: "r",
       jobId,
+      nonce: "n0nce",
       from: { streams, ended: isEnd },
     })) as ReadJobAnswer;
   const append = async (stream: string, offset: number, bytes: Buffer): Promise<void> =>
     void (await lab.store.append(session, stream, offset, bytes));
 
   expect(await read("bash-1", {})).toEqual({ reads: [], locators: [] });
-  await append("job/bash-1/1", 0, Buffer.from("a\0€").subarray(0, 4));
-  await append("job/bash-1/2", 0, Buffer.from("err"));
+  await append("job/bash-1/n0nce/1", 0, Buffer.from("a\0€").subarray(0, 4));
+  await append("job/bash-1/n0nce/2", 0, Buffer.from("err"));
   const first = await read("bash-1", {});
   expect(first).toEqual({
     reads: [
@@ -420,7 +421,7 @@ test.concurrent("a job's streams are read from the cursor on, whole characters o
     { stream: "stdout", text: "\uFFFD", to: 4 },
     { stream: "stderr", text: "", to: 3 },
   ]);
-  await append("job/bash-1/1", 0, Buffer.from("a\0€b"));
+  await append("job/bash-1/n0nce/1", 0, Buffer.from("a\0€b"));
   expect((await read("bash-1", { stdout: 2, stderr: 3 })).reads[0]).toEqual({
     stream: "stdout",
     text: "€b",
@@ -429,14 +430,14 @@ test.concurrent("a job's streams are read from the cursor on, whole characters o
 
   // 64,000 bytes from the end lie inside a character.
   const long = Buffer.from(`${"é".repeat(50_000)}.`);
-  await append("job/ticker-1/output", 0, long);
-  await append("job/ticker-1/notes", 0, Buffer.from("n"));
+  await append("job/ticker-1/n0nce/output", 0, long);
+  await append("job/ticker-1/n0nce/notes", 0, Buffer.from("n"));
   const tail = await read("ticker-1", { output: 10 });
   expect(tail.reads).toEqual([
     { stream: "output", text: `${"é".repeat(31_999)}.`, to: long.length, dropped: true },
     { stream: "notes", text: "n", to: 1 },
   ]);
-  expect(tail.locators).toEqual([lab.store.locator(session, "job/ticker-1/output")]);
+  expect(tail.locators).toEqual([lab.store.locator(session, "job/ticker-1/n0nce/output")]);
   await expect(read("ticker-1", { output: -1 })).rejects.toMatchObject({
     cause: { cause: { type: "INVALID_INPUT" } },
   });
@@ -458,13 +459,13 @@ test.concurrent("a read waits for a store that is away, and fails at once where 
   };
   const bench = await openJobLab(lab, bundle.path, { store });
   const session = `t-${randomUUID()}`;
-  await lab.store.append(session, "job/bash-1/1", 0, Buffer.from("x"));
-  const input = { v: 1, sessionId: session, runId: "r", jobId: "bash-1" };
+  await lab.store.append(session, "job/bash-1/n0nce/1", 0, Buffer.from("x"));
+  const input = { v: 1, sessionId: session, runId: "r", jobId: "bash-1", nonce: "n0nce" };
   expect(
     await bench.ask("job.read", { ...input, from: { streams: {}, ended: true } }),
   ).toMatchObject({ reads: [{ stream: "stdout", text: "x", to: 1 }] });
   expect(refusals).toBe(2);
-  const ref = { ref: "job/bash-1/none", bytes: 1, digest: "0" };
+  const ref = { ref: "job/bash-1/n0nce/none", bytes: 1, digest: "0" };
   await expect(bench.ask("job.read", { ...input, from: { ref } })).rejects.toMatchObject({
     cause: { cause: { type: "STREAM_NOT_FOUND" } },
   });
@@ -572,7 +573,7 @@ async function resetToBegin(client: Client, { handle }: LabJob): Promise<void> {
 async function expectCounted(lab: Lab, { key }: LabJob, outcome: JobOutcome): Promise<void> {
   expect(outcome).toMatchObject(ended);
   const { sessionId, jobId } = key;
-  const bytes = await lab.store.read(sessionId, `job/${jobId}/1`, 0, 1_000_000);
+  const bytes = await lab.store.read(sessionId, `job/${jobId}/n0nce/1`, 0, 1_000_000);
   const lines = Buffer.from(bytes).toString().trim().split("\n");
   expect(lines).toEqual(lines.map((_, index) => String(index + 1)));
   expect(outcome.tails?.[0]?.to).toBe(bytes.length);

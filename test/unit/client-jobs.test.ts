@@ -290,7 +290,7 @@ describe("waiting for a job", () => {
 
 describe("the output of a job", () => {
   const put = (fd: number, base: number, at: number, bytes: Uint8Array) =>
-    store.append("s", jobStreamId("bash-1", fd, base), at, bytes);
+    store.append("s", jobStreamId("bash-1/n", fd, base), at, bytes);
 
   test("is what it has printed so far, each stream from where it is asked", async () => {
     wire.jobs = [running];
@@ -307,8 +307,8 @@ describe("the output of a job", () => {
 
   test("has the streams that the kind of job names", async () => {
     wire.jobs = [{ ...ended, id: "sweep-1" }];
-    await store.append("s", jobStreamId("sweep-1", "progress", 0), 0, text("half"));
-    await store.append("s", jobStreamId("sweep-1", "output", 0), 0, text("found"));
+    await store.append("s", jobStreamId("sweep-1/n", "progress", 0), 0, text("half"));
+    await store.append("s", jobStreamId("sweep-1/n", "output", 0), 0, text("found"));
     expect(texts(await all(session.jobOutput("sweep-1", { follow: true })))).toBe(
       "output:found|progress:half",
     );
@@ -423,8 +423,8 @@ describe("the output of a job", () => {
     expect(texts(await following)).toBe("output:done ✓");
 
     wire.entries.length = 0;
-    await store.append("s", "job/sweep-1/output", 0, text("stored"));
-    const ref = { ref: "job/sweep-1/output", bytes: 6, digest: "d" };
+    await store.append("s", "job/sweep-1/n/output", 0, text("stored"));
+    const ref = { ref: "job/sweep-1/n/output", bytes: 6, digest: "d" };
     wire.add("job/settled", { id: "sweep-1", status: "completed", finishedAt: 7, ref });
     expect(texts(await all(session.jobOutput("sweep-1")))).toBe("output:stored");
   });

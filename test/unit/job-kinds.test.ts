@@ -6,7 +6,7 @@ import * as z from "zod";
 
 import { createJobHost } from "../../src/kinds/job-host.js";
 import { readJobStream } from "../../src/process/jobs/stored-parts.js";
-import { jobStreamsOf } from "../../src/store/job-output.js";
+import { jobStart, jobStreamsOf } from "../../src/store/job-output.js";
 import { defineJobKind, defineTool } from "../../src/tools/define.js";
 import { loadToolsFile } from "../../src/tools/load.js";
 import { openKindBench, outcomeOf } from "../support/kind-bench.js";
@@ -33,7 +33,7 @@ describe("a job with final output", quick, () => {
     expect(outcome).toEqual({
       status: "completed",
       detail: "as asked",
-      ref: { ref: `job/${job.jobId}/result:${digest.slice(0, 16)}`, bytes: 80_000, digest },
+      ref: { ref: `job/${job.jobId}/n0nce/result:${digest.slice(0, 16)}`, bytes: 80_000, digest },
     });
     const stored = await bench.store.read("session-1", outcome.ref?.ref ?? "", 0, 100_000);
     expect(Buffer.from(stored).equals(whole)).toBe(true);
@@ -74,7 +74,7 @@ describe("a streaming job", quick, () => {
       ],
     });
     expect(seen.at(-1)).toEqual({ output: 6, notes: 6, lastLine: "noted" });
-    expect(await jobStreamsOf(bench.store, "session-1", job.jobId)).toEqual([
+    expect(await jobStreamsOf(bench.store, "session-1", jobStart(job))).toEqual([
       { name: "output", id: "output" },
       { name: "notes", id: "notes" },
     ]);
@@ -87,9 +87,9 @@ describe("a streaming job", quick, () => {
     const { tails } = outcomeOf(await bench.follow(given).done);
     expect(tails?.[0]).toMatchObject({ to: 200_000 });
     expect(tails?.[0]?.text.endsWith("    19999\n    20000\n")).toBe(true);
-    const read = await readJobStream(bench.store, "session-1", given.jobId, "output", 0);
+    const read = await readJobStream(bench.store, "session-1", jobStart(given), "output", 0);
     expect(read).toMatchObject({ from: 136_000, to: 200_000, dropped: true });
-    const head = await bench.store.read("session-1", `job/${given.jobId}/output`, 0, 10_000);
+    const head = await bench.store.read("session-1", `job/${given.jobId}/n0nce/output`, 0, 10_000);
     expect(head).toHaveLength(5_000);
     expect(Buffer.from(head).toString()).toMatch(/^ {8}1\n {8}2\n/);
   });
@@ -99,7 +99,7 @@ describe("a streaming job", quick, () => {
     const job = await bench.begin("ticker", { lines: 2, until: "go" });
     const following = bench.follow(job);
     await vi.waitFor(async () => {
-      const read = await readJobStream(bench.store, "session-1", job.jobId, "output", 2);
+      const read = await readJobStream(bench.store, "session-1", jobStart(job), "output", 2);
       expect(Buffer.from(read.bytes).toString()).toBe("2\n");
     }, patience);
     await bench.write("go");
@@ -191,7 +191,7 @@ describe("a body", quick, () => {
     const job = await bench.begin("ticker", { lines: 2, until: "never" });
     const first = bench.followElsewhere(job);
     await vi.waitFor(async () => {
-      const { to } = await readJobStream(bench.store, "session-1", job.jobId, "output", 0);
+      const { to } = await readJobStream(bench.store, "session-1", jobStart(job), "output", 0);
       expect(to).toBe(4);
     }, patience);
     const following = bench.follow(job);
@@ -209,7 +209,7 @@ describe("a body", quick, () => {
     const job = await bench.begin("watcher", { from: "log" });
     const first = bench.followElsewhere(job);
     await vi.waitFor(async () => {
-      const { to } = await readJobStream(bench.store, "session-1", job.jobId, "output", 0);
+      const { to } = await readJobStream(bench.store, "session-1", jobStart(job), "output", 0);
       expect(to).toBe(4);
     }, patience);
     first.kill("SIGKILL");
@@ -217,7 +217,7 @@ describe("a body", quick, () => {
     await bench.write("log", "a\nb\nc\n");
     const second = bench.followElsewhere(job);
     await vi.waitFor(async () => {
-      const { to } = await readJobStream(bench.store, "session-1", job.jobId, "output", 0);
+      const { to } = await readJobStream(bench.store, "session-1", jobStart(job), "output", 0);
       expect(to).toBe(6);
     }, patience);
     second.kill("SIGKILL");

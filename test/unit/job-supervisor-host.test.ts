@@ -112,20 +112,24 @@ describe("the output of a job", { timeout: 300_000 }, () => {
     const end = streamOf(streams, "stdout");
     expect(end.total).toBe(500_000 * 7 + 5);
     expect(end.parts).toEqual([
-      { stream: "job/bash-1/1", base: 0, bytes: mebibyte },
-      { stream: `job/bash-1/1@${end.total - 64_000}`, base: end.total - 64_000, bytes: 64_000 },
+      { stream: "job/bash-1/n0nce/1", base: 0, bytes: mebibyte },
+      {
+        stream: `job/bash-1/n0nce/1@${end.total - 64_000}`,
+        base: end.total - 64_000,
+        bytes: 64_000,
+      },
     ]);
-    const read = await readJobStream(bench.store, "session-1", "bash-1", 1, mebibyte + 5);
+    const read = await readJobStream(bench.store, "session-1", "bash-1/n0nce", 1, mebibyte + 5);
     expect(read).toMatchObject({ from: end.total - 64_000, to: end.total, dropped: true });
     expect(String(read.bytes).slice(-19)).toBe("499999\n500000\nlast\n");
-    expect(await readJobStream(bench.store, "session-1", "bash-1", 1, end.total - 5)).toMatchObject(
-      {
-        from: end.total - 5,
-        to: end.total,
-        bytes: Buffer.from("last\n"),
-        dropped: false,
-      },
-    );
+    expect(
+      await readJobStream(bench.store, "session-1", "bash-1/n0nce", 1, end.total - 5),
+    ).toMatchObject({
+      from: end.total - 5,
+      to: end.total,
+      bytes: Buffer.from("last\n"),
+      dropped: false,
+    });
   });
 
   it("loses and doubles nothing when its follower is killed with -9, and the process goes on", async () => {

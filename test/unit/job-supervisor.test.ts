@@ -42,7 +42,7 @@ describe("a background shell job", { timeout: 120_000 }, () => {
       total: out.length,
       stored: out.length,
       digest: createHash("sha256").update(out).digest("hex"),
-      parts: [{ stream: "job/bash-1/1", base: 0, bytes: out.length }],
+      parts: [{ stream: "job/bash-1/n0nce/1", base: 0, bytes: out.length }],
     });
     expect(await bench.follow(job.key).done).toEqual({ kind: "ended", outcome, streams });
   });
@@ -83,7 +83,7 @@ describe("a background shell job", { timeout: 120_000 }, () => {
       ],
     });
     expect(streams.map(({ total }) => total)).toEqual([0, 0]);
-    expect(await bench.store.size("session-1", "job/bash-1/1")).toBe(0);
+    expect(await bench.store.size("session-1", "job/bash-1/n0nce/1")).toBe(0);
   });
 
   it("that daemonizes runs until its daemon is gone, and a kill ends the daemon", async () => {

@@ -12,10 +12,16 @@ import type { PeerJobActivities } from "./job-workflows.js";
 
 export const peerQueue = "bench-peer";
 
-/** `workflows`: a file of this folder. */
-export async function writePeerBundle(path: string, workflows = "workflows.ts"): Promise<void> {
+export async function writePeerBundle(
+  path: string,
+  workflows: "workflows" | "job-workflows" = "workflows",
+): Promise<void> {
+  const file =
+    workflows === "workflows"
+      ? new URL("workflows.ts", import.meta.url)
+      : new URL("job-workflows.ts", import.meta.url);
   const { code } = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL(workflows, import.meta.url)),
+    workflowsPath: fileURLToPath(file),
     logger: new DefaultLogger("WARN"),
   });
   await writeFile(path, code);

@@ -34,11 +34,11 @@ export interface JobStreamRead {
 export async function readJobStream(
   store: Pick<Store, "list" | "read">,
   session: string,
-  jobId: string,
+  start: string,
   fd: JobFd,
   offset: number,
 ): Promise<JobStreamRead> {
-  const parts = await storedParts(store, session, jobId, fd);
+  const parts = await storedParts(store, session, start, fd);
   const end = Math.max(offset, ...parts.map(({ base, bytes }) => base + bytes));
   let from = Math.max(offset, end - readableBytes);
   let to = from;

@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 
 import type { Store } from "../../contracts/store.js";
-import { type StoredPart, jobStreamId, storedParts } from "../../store/job-output.js";
+import { jobStart, type StoredPart, jobStreamId, storedParts } from "../../store/job-output.js";
 import { type JobStreamName, jobStreams, type Spool, segmentPath, segmentStarts } from "./spool.js";
 
 /** Most bytes that are read and appended at once. */
@@ -55,8 +55,13 @@ export class StreamCopy {
 
   /** Finds out how far the store is; makes the stream, so that readers find it empty and not missing. */
   async open(): Promise<void> {
-    const { sessionId, jobId } = this.#spool.job;
-    await this.#store.append(sessionId, jobStreamId(jobId, this.#fd, 0), 0, new Uint8Array());
+    const { sessionId } = this.#spool.job;
+    await this.#store.append(
+      sessionId,
+      jobStreamId(jobStart(this.#spool.job), this.#fd, 0),
+      0,
+      new Uint8Array(),
+    );
     this.#segment = undefined;
     await this.#refresh();
   }
@@ -89,7 +94,7 @@ export class StreamCopy {
     }
     await this.#store.sync(
       this.#spool.job.sessionId,
-      this.#parts.at(-1)?.stream ?? jobStreamId(this.#spool.job.jobId, this.#fd, 0),
+      this.#parts.at(-1)?.stream ?? jobStreamId(jobStart(this.#spool.job), this.#fd, 0),
     );
   }
 
@@ -144,8 +149,10 @@ export class StreamCopy {
   }
 
   async #refresh(): Promise<void> {
-    const { sessionId, jobId } = this.#spool.job;
-    this.#parts = [...(await storedParts(this.#store, sessionId, jobId, this.#fd))];
+    const { sessionId } = this.#spool.job;
+    this.#parts = [
+      ...(await storedParts(this.#store, sessionId, jobStart(this.#spool.job), this.#fd)),
+    ];
     this.#position = Math.max(this.#position, this.#storedEnd());
   }
 
@@ -178,10 +185,10 @@ export class StreamCopy {
 
   async #append(bytes: Uint8Array): Promise<void> {
     if (bytes.length === 0) return;
-    const { sessionId, jobId } = this.#spool.job;
+    const { sessionId } = this.#spool.job;
     let part = this.#parts.at(-1);
     if (part === undefined || part.base + part.bytes !== this.#position) {
-      const stream = jobStreamId(jobId, this.#fd, this.#position);
+      const stream = jobStreamId(jobStart(this.#spool.job), this.#fd, this.#position);
       part = { stream, base: this.#position, bytes: 0 };
       this.#parts.push(part);
     }
