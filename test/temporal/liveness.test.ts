@@ -120,6 +120,27 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
   );
 
   test(
+    "asks it when a reminder is due, turns cold, and tells that once when the host is back",
+    { timeout: 200_000 },
+    async ({ lab }) => {
+      const place = await lab.emptyPlace();
+      await place.start({ roles: ["session"] });
+      const host = await place.start({ roles: ["host"] });
+      const set = { steps: [{ calls: [createCall({ after_seconds: 33 })] }, { text: "set" }] };
+      const told = { steps: [{ text: "told" }] };
+      const session = await lab.session({ turns: [set, told] }, { at: place, ...remindersOnHost });
+      await lab.play(session);
+      await host.stop();
+      await untilState(session, "cold", 150_000);
+      expect((await session.view()).turn.number).toBe(1);
+      await place.start({ roles: ["host"] });
+      const log = await untilTurn(lab, session, 2);
+      expect(remindersIn(log)).toHaveLength(1);
+      expect(livenessIn(log)).toMatchObject([{ live: false }, { live: true }]);
+    },
+  );
+
+  test(
     "may be suspended and resumed while it is cold; what was due meanwhile comes once when the host is there, on its grid; closed, it waits for nobody",
     { timeout: 200_000 },
     async ({ lab }) => {
