@@ -37,17 +37,24 @@ export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
   readonly ownerCheckMs: number;
 }
 
-/** On the queue `longhaul`. */
-export function createSessionActivities(deps: ActivityDeps): SessionActivities & LocalActivities {
+/** On the queue `longhaul`: the activities, and where the workflows of the process tell what they know. */
+export function createSessionSide(deps: ActivityDeps): {
+  readonly activities: SessionActivities & LocalActivities;
+  readonly offerSurface: SurfaceReader["offer"];
+} {
   const source = createSessionSource(deps.client);
+  const reader = new SurfaceReader(source);
   return {
-    callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
-    "tools.shared": createSharedTools(deps.tools, deps.models),
-    "tool.run": createRunTool({ ...deps, source }),
-    "job.read": createReadJob(deps.store),
-    "job.look": createLookJobs(deps.client),
-    "zone.resolve": async (local) => resolveLocalTime(local),
-    "time.reading": async (input) => timeReading(input),
+    offerSurface: (ref, from, nodes) => reader.offer(ref, from, nodes),
+    activities: {
+      callModel: createCallModel({ ...deps, reader }),
+      "tools.shared": createSharedTools(deps.tools, deps.models),
+      "tool.run": createRunTool({ ...deps, source }),
+      "job.read": createReadJob(deps.store),
+      "job.look": createLookJobs(deps.client),
+      "zone.resolve": async (local) => resolveLocalTime(local),
+      "time.reading": async (input) => timeReading(input),
+    },
   };
 }
 

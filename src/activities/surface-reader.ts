@@ -67,6 +67,24 @@ export class SurfaceReader {
     );
   }
 
+  /**
+   * Nodes that the workflow hands over itself; proved by the digest like those that are asked for. What does not go on where
+   * the cache ends is left: it is asked for when it is needed.
+   */
+  offer(
+    ref: Pick<SessionRef, "sessionId" | "runId">,
+    from: number,
+    nodes: readonly SurfaceNode[],
+  ): void {
+    const key = keyOf(ref);
+    const cached = this.#cache.get(key) ?? { nodes: [], chain: [], bytes: 0 };
+    if (cached.nodes.length !== from || nodes.length === 0) return;
+    this.#cache.delete(key);
+    this.#cache.set(key, cached);
+    this.#append(key, cached, nodes);
+    this.#trim(key);
+  }
+
   /** The header in force: entry `seq`, which must be a `request/header`. */
   async header(ref: SessionRef, seq: number, signal: AbortSignal): Promise<RequestHeader> {
     const key = `${keyOf(ref)}/${seq}`;
@@ -102,16 +120,20 @@ export class SurfaceReader {
       if (page.nodes.length === 0) break;
       // Another call of this process may have filled the same place meanwhile.
       if (cached.nodes.length !== from) continue;
-      for (const node of page.nodes) {
-        const size = JSON.stringify(node).length;
-        cached.chain.push(chain(cached.chain.at(-1) ?? "", hashNode(node)));
-        cached.nodes.push(node);
-        cached.bytes += size;
-        // One that was dropped meanwhile is no longer counted.
-        if (this.#cache.get(key) === cached) this.#bytes += size;
-      }
+      this.#append(key, cached, page.nodes);
     }
     return cached;
+  }
+
+  #append(key: string, cached: Cached, nodes: readonly SurfaceNode[]): void {
+    for (const node of nodes) {
+      const size = JSON.stringify(node).length;
+      cached.chain.push(chain(cached.chain.at(-1) ?? "", hashNode(node)));
+      cached.nodes.push(node);
+      cached.bytes += size;
+      // One that was dropped meanwhile is no longer counted.
+      if (this.#cache.get(key) === cached) this.#bytes += size;
+    }
   }
 
   #drop(key: string): void {
@@ -127,6 +149,6 @@ export class SurfaceReader {
   }
 }
 
-function keyOf(ref: SessionRef): string {
+function keyOf(ref: Pick<SessionRef, "sessionId" | "runId">): string {
   return `${ref.sessionId}\n${ref.runId}`;
 }

@@ -2,6 +2,7 @@ import type { JsonObject, RequestConfig } from "./header.js";
 import type { JobOffsets, JobOutcome, JobStreamRead, StoredOutput } from "./jobs.js";
 import type { ModelOutcome, ModelRoute } from "./model.js";
 import type { LocalTime, ZoneAnswer } from "./schedule.js";
+import type { SurfaceNode } from "./session.js";
 import type { ArgumentsRef, HostAnswer, ToolOutcome, ToolPermissions, ToolTable } from "./tools.js";
 
 /** Inputs of activities are a versioned contract: a worker accepts the release before (design D16). */
@@ -143,6 +144,14 @@ export interface SessionActivities {
   "job.read"(input: ReadJobInput): Promise<ReadJobAnswer>;
   "job.look"(input: LookJobsInput): Promise<LookJobsAnswer>;
 }
+
+/** What a session tells the process its workflow runs in, beside history and never during a replay. */
+export type SessionSinks = {
+  readonly surface: {
+    /** Nodes of the surface from position `from` on: the model call that comes next need not ask for them (design D2). */
+    offer(from: number, nodes: readonly SurfaceNode[]): void;
+  };
+};
 
 /** On a host's queues; `host.tools` also on `longhaul.hosts`. */
 export interface HostActivities {

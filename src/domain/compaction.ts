@@ -120,11 +120,10 @@ function spanOf(
 function prune(session: Session, { config }: Compaction): boolean {
   if (!config.prune) return false;
   const { log } = session;
-  const first = log.entries[0]?.seq ?? 0;
   const pairs = planPrune(
     log.surface.nodes,
     (seq) => log.surface.positionOf(seq),
-    (seq) => log.entries[seq - first],
+    (seq) => log.at(seq),
   );
   for (const pair of pairs) session.record(...pair);
   return pairs.length > 0;

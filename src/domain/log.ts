@@ -3,7 +3,7 @@ import type { EventType, LogEntry, NewEntry } from "../contracts/log.js";
 import { checkJobEvent, isJobEvent, jobEventTypes } from "./job-events.js";
 import { checkLossless, deepFreezeCopy } from "./lossless.js";
 import { checkScheduleEvent, isScheduleEvent, ownScheduleTypes } from "./schedule-events.js";
-import { Surface } from "./surface.js";
+import { emptySurface, Surface, type SurfaceBase } from "./surface.js";
 import { checkTodoEvent } from "./todo.js";
 
 /** Longhaul's own entries: a reader of the harness may skip them (design §2). */
@@ -54,18 +54,52 @@ export function isKnownEvent(type: string): type is EventType {
   return known.has(type);
 }
 
+/** What a log goes on from: the entries before it are archived. */
+export interface LogBase {
+  /** `seq` of the first entry that is not. */
+  readonly seq: number;
+  /** A turn is open there. */
+  readonly turnOpen: boolean;
+  readonly surface: SurfaceBase;
+}
+
+const emptyLog: LogBase = { seq: 0, turnOpen: false, surface: emptySurface };
+
 /** The ordered session events (spec/harness §1). Entries are detached, frozen copies; `seq` is contiguous from 0. */
 export class SessionLog {
   readonly #entries: LogEntry[] = [];
-  #turnOpen = false;
-  readonly surface = new Surface();
+  readonly #base: LogBase;
+  #turnOpen: boolean;
+  readonly surface: Surface;
 
+  constructor(base: LogBase = emptyLog) {
+    this.#base = base;
+    this.#turnOpen = base.turnOpen;
+    this.surface = new Surface(base.surface);
+  }
+
+  /** Those of this run: all, unless the log started from a base. */
   get entries(): readonly LogEntry[] {
     return this.#entries;
   }
 
+  /** `seq` of the first entry that is here. */
+  get firstSeq(): number {
+    return this.#base.seq;
+  }
+
+  /** Was a turn open before the first entry that is here? */
+  get startsInTurn(): boolean {
+    return this.#base.turnOpen;
+  }
+
   get lastSeq(): number {
-    return this.#entries.length - 1;
+    return this.#base.seq + this.#entries.length - 1;
+  }
+
+  /** The entry of a `seq`; undefined when there is none or it is archived. */
+  at(seq: number): LogEntry | undefined {
+    return this.#entries[seq - this.#base.seq];
   }
 
   /** Appends one entry, or refuses it and changes nothing. `ignorable` is kept of an entry that was loaded. */
@@ -77,7 +111,7 @@ export class SessionLog {
     if (problem !== undefined) return refuse("INVARIANT", `log entry ${entry.type}: ${problem}`);
     const stored = deepFreezeCopy({
       type: entry.type,
-      seq: this.#entries.length,
+      seq: this.lastSeq + 1,
       time,
       data: entry.data,
       ...(own.has(entry.type) || entry.ignorable === true ? { ignorable: true } : {}),

@@ -21,8 +21,10 @@ import { SessionLog } from "./log.js";
 import { foldPlace, nowhere, presenceOf, type PlaceState } from "./place.js";
 import type { HeaderState, RouteContext } from "./request.js";
 import { loadScheduleConfig } from "./schedule-config.js";
+import { noRecall, type Recall } from "./recall.js";
 import { offersReminders } from "./schedule-tool-rows.js";
 import { applyChange, emptySchedule, foldSchedule, type ScheduleState } from "./schedule.js";
+import { TokenMeter } from "./token-meter.js";
 import { emptyTodoState, foldTodoState, type TodoState } from "./todo.js";
 
 /** Folds of the log that the loop reads. Plain JSON; each entry makes a new value. */
@@ -68,6 +70,14 @@ function plainNames(id: string): SessionNames {
   return { token: id, nonce: () => `n${(last += 1)}` };
 }
 
+/** What a session goes on from: a seed, or a checkpoint. */
+export interface SessionPast {
+  readonly log: SessionLog;
+  readonly folds: SessionFolds;
+  readonly meter?: TokenMeter;
+  readonly recall?: Recall;
+}
+
 /** The folds of an empty log. */
 export const initialFolds: SessionFolds = {
   inbox: emptyInbox,
@@ -92,6 +102,10 @@ export class Session {
   readonly id: string;
   readonly names: SessionNames;
   readonly log: SessionLog;
+  /** Sizes of what the model sees; follows the log when it is asked (spec/harness §6). */
+  readonly meter: TokenMeter;
+  /** What the runs before this one had in their logs for later steps to look back at. */
+  recall: Recall;
   readonly #now: () => number;
   #folds: SessionFolds;
   /** An entry was refused: a bug, never a user's mistake. The session parks as `faulted`. */
@@ -102,6 +116,8 @@ export class Session {
   waits: JobWaits = noWaits;
   /** Waits that a settlement released, until they resume. */
   readonly released = new Set<string>();
+  /** Nodes of the surface that the process of this run was told of. */
+  offered = 0;
   /** When the host last answered, epoch ms; not known to a new run. */
   answeredAt: number | undefined;
   /** When each live job was last known to have its workflow, epoch ms; what is not here is to be looked at. */
@@ -118,13 +134,15 @@ export class Session {
     id: string,
     now: () => number,
     names: SessionNames = plainNames(id),
-    past?: { readonly log: SessionLog; readonly folds: SessionFolds },
+    past?: SessionPast,
   ) {
     this.id = id;
     this.names = names;
     this.#now = now;
     this.log = past?.log ?? new SessionLog();
     this.#folds = past?.folds ?? initialFolds;
+    this.meter = past?.meter ?? new TokenMeter();
+    this.recall = past?.recall ?? noRecall;
   }
 
   /** Workflow time, epoch ms. */
@@ -134,6 +152,11 @@ export class Session {
 
   get folds(): SessionFolds {
     return this.#folds;
+  }
+
+  /** Puts the same folds in place whose long texts were kept outside; only before the first turn of a run (design D8). */
+  adoptFolds(folds: SessionFolds): void {
+    this.#folds = folds;
   }
 
   get config(): SessionConfig {

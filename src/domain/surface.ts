@@ -39,48 +39,98 @@ export function deriveMessages(nodes: readonly SurfaceNode[]): readonly Message[
     .filter((message) => message.role !== "assistant" || message.content.length > 0);
 }
 
+/** A node whose message is archived: what the digest needs of it. */
+export interface SurfaceStub {
+  readonly seq: number;
+  /** `hashNode` of it. */
+  readonly hash: string;
+}
+
+/** What a surface starts from after a roll-over: archived nodes, the oldest known only by their `seq` and one digest. */
+export interface SurfaceBase {
+  readonly hidden: { readonly seqs: readonly number[]; readonly digest: string };
+  /** The nodes after them. */
+  readonly stubs: readonly SurfaceStub[];
+}
+
+export const emptySurface: SurfaceBase = { hidden: { seqs: [], digest: emptyBase }, stubs: [] };
+
 /** The ordered part of the log that the model sees, and the digest chain over it. */
 export class Surface {
-  readonly #nodes: SurfaceNode[] = [];
-  readonly #hashes: string[] = [];
-  /** Chain digest after the first `#chained` nodes. */
-  #digest = emptyBase;
+  #hidden: SurfaceBase["hidden"];
+  readonly #slots: (SurfaceNode | SurfaceStub)[];
+  readonly #hashes: string[];
+  /** Chain digest after the hidden nodes and the first `#chained` slots. */
+  #digest: string;
   #chained = 0;
+  /** No message is archived. */
+  #whole: boolean;
 
-  get nodes(): readonly SurfaceNode[] {
-    return this.#nodes;
+  constructor({ hidden, stubs }: SurfaceBase = emptySurface) {
+    this.#hidden = hidden;
+    this.#digest = hidden.digest;
+    this.#slots = [...stubs];
+    this.#hashes = stubs.map(({ hash }) => hash);
+    this.#whole = stubs.length === 0;
   }
 
+  /** Nodes whose message is here: all of them, unless the surface started from a base. */
+  get nodes(): readonly SurfaceNode[] {
+    const slots: readonly (SurfaceNode | SurfaceStub)[] = this.#slots;
+    return this.#whole ? (slots as readonly SurfaceNode[]) : slots.filter(isNode);
+  }
+
+  /** Of all nodes, also of archived ones. */
   get length(): number {
-    return this.#nodes.length;
+    return this.#hidden.seqs.length + this.#slots.length;
+  }
+
+  /** Nodes and stubs in surface order, after the hidden ones. @public */
+  get slots(): readonly (SurfaceNode | SurfaceStub)[] {
+    return this.#slots;
   }
 
   /** Chain digest over all nodes. Each node is hashed once. */
   digest(): string {
-    for (; this.#chained < this.#nodes.length; this.#chained++) {
-      const node = this.#nodes[this.#chained];
-      if (node === undefined) break;
-      const hash = (this.#hashes[this.#chained] ??= hashNode(node));
-      this.#digest = chain(this.#digest, hash);
+    for (; this.#chained < this.#slots.length; this.#chained++) {
+      this.#digest = chain(this.#digest, this.#hashAt(this.#chained));
     }
     return this.#digest;
   }
 
-  /** Chain digest over the first `length` nodes. */
+  /** Chain digest over the first `length` nodes, of which the hidden ones are never left out. */
   digestAt(length: number): string {
-    if (length >= this.#nodes.length) return this.digest();
+    if (length >= this.length) return this.digest();
     this.digest();
-    return this.#hashes.slice(0, Math.max(0, length)).reduce(chain, emptyBase);
+    return this.#hashes
+      .slice(0, Math.max(0, length - this.#hidden.seqs.length))
+      .reduce(chain, this.#hidden.digest);
+  }
+
+  /** The base of a run that knows the first `length` nodes by reference, the newest `stubs` of them one by one. */
+  baseAt(length: number, stubs: number): SurfaceBase {
+    const { seqs } = this.#hidden;
+    const hidden = Math.min(length, Math.max(seqs.length, length - stubs));
+    this.digest();
+    return {
+      hidden: { seqs: this.seqsTo(hidden), digest: this.digestAt(hidden) },
+      stubs: this.#slots
+        .slice(hidden - seqs.length, length - seqs.length)
+        .map(({ seq }, index) => ({ seq, hash: this.#hashAt(hidden - seqs.length + index) })),
+    };
   }
 
   /** `seq` of each of the first `length` nodes, in surface order. */
   seqsTo(length: number): readonly number[] {
-    return this.#nodes.slice(0, length).map(({ seq }) => seq);
+    const { seqs } = this.#hidden;
+    const slots = this.#slots.slice(0, Math.max(0, length - seqs.length)).map(({ seq }) => seq);
+    return [...seqs.slice(0, length), ...slots];
   }
 
-  /** Where the node of a `seq` stands; -1 when it is not on the surface. */
+  /** Where the node of a `seq` stands; -1 when it is not on the surface, or hidden. */
   positionOf(seq: number): number {
-    return this.#nodes.findIndex((node) => node.seq === seq);
+    const index = this.#slots.findIndex((slot) => slot.seq === seq);
+    return index === -1 ? -1 : this.#hidden.seqs.length + index;
   }
 
   /** Why `entry` cannot be placed, or undefined: a replace cites every node it shadows. */
@@ -106,13 +156,17 @@ export class Surface {
     ) {
       return `replace ${start}..${end} is not a range of the ${this.length} surface nodes`;
     }
-    const shadowed = this.#nodes.slice(start, end);
+    const hidden = this.#hidden.seqs.length;
+    if (start < hidden && (start > 0 || end < hidden))
+      return `replace ${start}..${end} cuts through the ${hidden} oldest nodes, which are archived; it must hold all of them or none`;
+    const shadowed = this.seqsTo(end).slice(start);
     const cited = new Set(entry.sourceEventSeqs ?? []);
-    const missing = shadowed.filter((node) => !cited.has(node.seq)).map((node) => node.seq);
+    const missing = shadowed.filter((seq) => !cited.has(seq));
     if (missing.length > 0)
       return `replace ${start}..${end} must cite every shadowed entry; missing ${missing.join(", ")}`;
-    if (entry.type === "tool/result") return checkResultReplace(message, shadowed);
-    return undefined;
+    if (entry.type !== "tool/result") return undefined;
+    if (end - start !== 1) return "a tool/result replaces exactly one node";
+    return checkResultReplace(message, this.#slots[start - hidden]);
   }
 
   /** Places a checked entry. */
@@ -121,25 +175,38 @@ export class Surface {
     if (message === undefined || entry.surfaceOp === undefined) return;
     const node: SurfaceNode = { seq: entry.seq, message };
     if (entry.surfaceOp === "append") {
-      this.#nodes.push(node);
+      this.#slots.push(node);
       return;
     }
-    const { start, end } = entry.surfaceOp;
+    const hidden = this.#hidden.seqs.length;
+    const [start, end] = [entry.surfaceOp.start - hidden, entry.surfaceOp.end - hidden];
     this.digest();
-    this.#nodes.splice(start, end - start, node);
-    this.#hashes.splice(start, end - start, hashNode(node));
-    this.#digest = emptyBase;
+    if (start < 0) this.#hidden = emptySurface.hidden;
+    const from = Math.max(0, start);
+    this.#slots.splice(from, end - from, node);
+    this.#hashes.splice(from, end - from, hashNode(node));
+    this.#whole = this.#slots.every(isNode);
+    this.#digest = this.#hidden.digest;
     this.#chained = 0;
   }
+
+  #hashAt(index: number): string {
+    const slot = this.#slots[index];
+    if (slot === undefined) throw new Error(`the surface has no slot ${index}`);
+    return (this.#hashes[index] ??= isNode(slot) ? hashNode(slot) : slot.hash);
+  }
+}
+
+function isNode(slot: SurfaceNode | SurfaceStub): slot is SurfaceNode {
+  return "message" in slot;
 }
 
 function checkResultReplace(
   message: Message,
-  shadowed: readonly SurfaceNode[],
+  shadowed: SurfaceNode | SurfaceStub | undefined,
 ): string | undefined {
-  const [node] = shadowed;
-  if (node === undefined || shadowed.length !== 1) return "a tool/result replaces exactly one node";
-  const before = withoutContent(node.message);
+  const before =
+    shadowed !== undefined && isNode(shadowed) ? withoutContent(shadowed.message) : undefined;
   return before !== undefined && before === withoutContent(message)
     ? undefined
     : "a tool/result replace may change only the content of the same result";

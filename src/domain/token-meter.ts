@@ -128,6 +128,26 @@ export class TokenMeter {
     return estimateHeader(header) + this.#hidden.tokens + sum(this.#nodes);
   }
 
+  /** What a run carries on that knows the first `count` nodes only together; the anchor must not be among them to be kept. */
+  stateHiding(count: number): MeterState {
+    const state = this.state;
+    const gone = state.nodes.slice(0, Math.max(0, count - state.hidden.length));
+    const last = gone.at(-1);
+    if (last === undefined) return state;
+    const { anchor, ...rest } = state;
+    const lost = anchor === undefined || gone.some(({ seq }) => seq === anchor.seq);
+    return {
+      ...rest,
+      ...(lost ? {} : { anchor }),
+      hidden: {
+        length: state.hidden.length + gone.length,
+        tokens: state.hidden.tokens + sum(gone),
+        settled: last.settled,
+      },
+      nodes: state.nodes.slice(gone.length),
+    };
+  }
+
   /** How much larger things are than estimated, as far as the provider told. */
   scale(header: HeaderState | undefined): number {
     const estimated = estimateHeader(header) + this.#hidden.tokens + sum(this.#nodes);

@@ -25,7 +25,7 @@ const recentBytes = 400;
 const storeRetryMs = 1_000;
 
 /**
- * The streams of a body: `job/<id>/<name>` in the store, appended in order behind what is there already. Each takes `limit`
+ * The streams of a body: `job/<id>/<nonce>/<name>` in the store, appended in order behind what is there already. Each takes `limit`
  * bytes; of what comes after them the last 64,000 are stored at the end (spec/jobs J14).
  */
 export class BodyOutput {

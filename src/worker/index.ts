@@ -7,16 +7,14 @@ import {
   NativeConnection,
   Runtime,
   Worker,
+  type InjectedSinks,
   type LogEntry,
   type NativeConnectionOptions,
   type WorkerOptions,
 } from "@temporalio/worker";
-import {
-  createHostActivities,
-  createSessionActivities,
-  type ActivityDeps,
-} from "../activities/index.js";
+import { createHostActivities, createSessionSide, type ActivityDeps } from "../activities/index.js";
 import { sweepHostJobs } from "../activities/sweep-jobs.js";
+import type { SessionSinks } from "../contracts/activities.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import { hostControlQueue, hostJobsQueue, hostQueue, queues } from "../contracts/names.js";
@@ -134,12 +132,14 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
       defaultHeartbeatThrottleInterval: throttleMs,
     } satisfies Partial<WorkerOptions>;
     if (roles.includes("session")) {
+      const { activities, offerSurface } = createSessionSide(deps);
       workers.push(
         await Worker.create({
           ...common,
           taskQueue: options.sessionQueue ?? queues.sessions,
           workflowBundle: { codePath },
-          activities: { ...createSessionActivities(deps) },
+          activities: { ...activities },
+          sinks: surfaceSinks(offerSurface),
           stickyQueueScheduleToStartTimeout: "2s",
           ...(options.maxCachedWorkflows === undefined
             ? {}
@@ -253,6 +253,20 @@ function checkJobKinds(tools: ToolRegistry, jobs: JobHost): void {
       `tool ${name} starts jobs of the kind ${jobKind}, which this worker does not have; define it with defineJobKind`,
     );
   }
+}
+
+function surfaceSinks(
+  offer: ReturnType<typeof createSessionSide>["offerSurface"],
+): InjectedSinks<SessionSinks> {
+  return {
+    surface: {
+      offer: {
+        fn: ({ workflowId, runId }, from, nodes) =>
+          offer({ sessionId: workflowId, runId }, from, nodes),
+        callDuringReplay: false,
+      },
+    },
+  };
 }
 
 let installed = false;

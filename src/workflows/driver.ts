@@ -11,6 +11,7 @@ import { localCalls } from "./activity-calls.js";
 import { describeJobWork, performJobWork } from "./job-work.js";
 import { runModelCall } from "./model-call.js";
 import type { EffectPump } from "./pump.js";
+import { offerSurface } from "./surface-offer.js";
 import { refreshTable, routeOf } from "./tool-table.js";
 import { runWorldTool } from "./tool-call.js";
 
@@ -80,6 +81,7 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
   const { key } = op;
   switch (op.kind) {
     case "model":
+      offerSurface(session, op.length);
       return { kind: "model", key, outcome: await runModelCall(op) };
     case "tool":
       return { kind: "tool", key, result: await runWorldTool(session, op) };

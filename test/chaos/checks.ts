@@ -1,4 +1,5 @@
 import { DefaultLogger, Runtime, Worker } from "@temporalio/worker";
+import { noSinks } from "../support/no-sinks.js";
 import { compareRequests } from "../support/witness.js";
 import { compareWithHistory, readHistory } from "../support/witness-history.js";
 import { entriesOf, notOnce, type Evidence } from "./evidence.js";
@@ -179,7 +180,11 @@ export async function replayProblems(site: Site, id: string): Promise<string[]> 
   quietRuntime();
   const history = await site.temporal.workflow.getHandle(id).fetchHistory();
   try {
-    await Worker.runReplayHistory({ workflowBundle: { codePath: site.bundlePath } }, history, id);
+    await Worker.runReplayHistory(
+      { workflowBundle: { codePath: site.bundlePath }, sinks: noSinks },
+      history,
+      id,
+    );
     return [];
   } catch (error) {
     return [`its history does not replay: ${String(error)}`];

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DefaultLogger, Runtime, Worker } from "@temporalio/worker";
 import { beforeAll, describe, expect, test } from "vitest";
+import { noSinks } from "../support/no-sinks.js";
 import { behaviours } from "./behaviours.js";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
@@ -49,7 +50,11 @@ async function replay(history: HistoryJson): Promise<void> {
   // Ids of children are made from it.
   const started = history.events[0]?.["workflowExecutionStartedEventAttributes"];
   const { workflowId } = started as { readonly workflowId: string };
-  await Worker.runReplayHistory({ workflowBundle: { codePath } }, history, workflowId);
+  await Worker.runReplayHistory(
+    { workflowBundle: { codePath }, sinks: noSinks },
+    history,
+    workflowId,
+  );
 }
 
 function namesOf(version: string): string[] {

@@ -1,6 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { bundleWorkflowCode, DefaultLogger, Worker, type InjectedSinks } from "@temporalio/worker";
+import { noSinks } from "./no-sinks.js";
+import type { SessionSinks } from "../../src/contracts/activities.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { DigestSinks } from "./digest-interceptor.js";
 
@@ -32,7 +34,8 @@ export async function replayActivations(
   id: string,
 ): Promise<Activation[]> {
   const activations: Activation[] = [];
-  const sinks: InjectedSinks<DigestSinks> = {
+  const sinks: InjectedSinks<DigestSinks & SessionSinks> = {
+    ...noSinks,
     digest: {
       activated: { fn: (_info, told) => void activations.push(told), callDuringReplay: true },
     },

@@ -1,7 +1,9 @@
 import type { ReadTimeInput } from "../../src/contracts/activities.js";
 import type { RequestConfig } from "../../src/contracts/header.js";
+import type { LogEntry } from "../../src/contracts/log.js";
 import type { ModelOutcome, ModelRoute } from "../../src/contracts/model.js";
 import type { LocalTime, ZoneAnswer } from "../../src/contracts/schedule.js";
+import type { SurfaceNode } from "../../src/contracts/session.js";
 import type { ToolOutcome, ToolRow } from "../../src/contracts/tools.js";
 import type {
   Effect,
@@ -13,7 +15,7 @@ import type {
 } from "../../src/domain/effects.js";
 import { builtinPolicy, type SessionPolicy } from "../../src/domain/policy.js";
 import type { Session } from "../../src/domain/session.js";
-import { chain, deriveMessages, emptyBase, hashNode } from "../../src/domain/surface.js";
+import { chain, deriveMessages, emptyBase, hashNode, Surface } from "../../src/domain/surface.js";
 import { runTurn } from "../../src/domain/turn.js";
 import type { RecordedRequest } from "./witness.js";
 
@@ -41,6 +43,8 @@ export interface Script {
   readonly at?: (effect: Effect, run: PureRun) => void;
   /** Which open op settles at a wait; the first when absent. */
   readonly pick?: (open: readonly Op[]) => Op | undefined;
+  /** Entries of the runs before this one, which the session itself no longer has. */
+  readonly archived?: readonly LogEntry[];
   readonly policy?: SessionPolicy;
   readonly random?: () => number;
 }
@@ -148,7 +152,7 @@ export class PureRun {
     this.begun.push({ op, beside: [...this.#open.keys()], lastSeq: session.log.lastSeq, aborting });
     this.#open.set(op.key, op);
     this.#cancelled.delete(op.key);
-    if (op.kind === "model") this.requests.push(readRequest(session, op));
+    if (op.kind === "model") this.requests.push(readRequest(session, op, this.script.archived));
   }
 
   #resultOf(op: Op, cancelled: boolean): Settled {
@@ -190,22 +194,39 @@ export class PureRun {
 
 /** The digest of the surface as a reader computes it: from its JSON, node by node. */
 export function digestFromScratch(session: Session, length = session.log.surface.length): string {
-  const nodes = overTheWire(session.log.surface.nodes.slice(0, length));
-  return nodes.reduce((digest, node) => chain(digest, hashNode(node)), emptyBase);
+  return digestOf(session.log.surface.nodes.slice(0, length));
+}
+
+function digestOf(nodes: readonly SurfaceNode[]): string {
+  return overTheWire(nodes).reduce((digest, node) => chain(digest, hashNode(node)), emptyBase);
+}
+
+/** The surface of a whole log. */
+export function surfaceOf(entries: readonly LogEntry[]): Surface {
+  const surface = new Surface();
+  for (const entry of entries) surface.apply(entry);
+  return surface;
 }
 
 /** Reads a request by reference; what does not fit the log is an error, as it is to the activity. */
-function readRequest(session: Session, op: ModelOp): RecordedRequest {
+function readRequest(
+  session: Session,
+  op: ModelOp,
+  archived: readonly LogEntry[] | undefined,
+): RecordedRequest {
   const { turn, step, retry, headerSeq, length, digest } = op;
-  if (digestFromScratch(session, length) !== digest) {
+  const surface =
+    archived === undefined ? session.log.surface : surfaceOf([...archived, ...session.log.entries]);
+  const nodes = surface.nodes.slice(0, length);
+  if (digestOf(nodes) !== digest) {
     throw new Error(
       `model call ${turn}.${step}: the surface of ${length} nodes has another digest`,
     );
   }
-  const entry = session.log.entries[headerSeq];
+  const entry = session.log.at(headerSeq) ?? archived?.[headerSeq];
   if (entry?.type !== "request/header") throw new Error(`entry ${headerSeq} is no request/header`);
   const { config: request, system, tools = [] } = entry.data.header;
-  const messages = deriveMessages(session.log.surface.nodes.slice(0, length));
+  const messages = deriveMessages(nodes);
   return overTheWire({
     turn,
     step,

@@ -87,7 +87,7 @@ export class ScheduleRig {
       const stored = { ...entry, seq: this.log.length, time: this.now };
       this.log.push(stored);
       this.state = foldSchedule(this.state, stored);
-      this.inbox = foldInbox(this.inbox, stored as LogEntry);
+      this.inbox = foldInbox(this.inbox, stored);
     }
   }
 

@@ -7,6 +7,7 @@ import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/commo
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { Worker } from "@temporalio/worker";
 import { expect, inject, test as base, vi } from "vitest";
+import { noSinks } from "./no-sinks.js";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import {
@@ -143,7 +144,11 @@ export const test = base.extend<{
 export async function replay(bundlePath: string, history: History, id: string): Promise<void> {
   expect(faultsOf(history), `workflow tasks of ${id} that failed`).toEqual([]);
   await expect(
-    Worker.runReplayHistory({ workflowBundle: { codePath: bundlePath } }, history, id),
+    Worker.runReplayHistory(
+      { workflowBundle: { codePath: bundlePath }, sinks: noSinks },
+      history,
+      id,
+    ),
     `the history of ${id} replays`,
   ).resolves.toBeUndefined();
 }

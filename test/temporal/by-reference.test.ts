@@ -3,7 +3,8 @@ import { Client } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { describe, expect } from "vitest";
 import * as z from "zod";
-import { createSessionActivities } from "../../src/activities/index.js";
+import { noSinks } from "../support/no-sinks.js";
+import { createSessionSide } from "../../src/activities/index.js";
 import { createCallModel } from "../../src/activities/call-model.js";
 import { createSessionSource, type SessionSource } from "../../src/activities/session-source.js";
 import { SurfaceReader } from "../../src/activities/surface-reader.js";
@@ -206,9 +207,11 @@ test.concurrent("[harness/H5] in place of an injected message: what does not mat
     workflowBundle: { codePath: lab.bundlePath },
     maxCachedWorkflows: cacheSize,
     activities: {
-      ...createSessionActivities(deps),
+      ...createSessionSide(deps).activities,
       callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
     },
+    // Nobody takes what the workflow offers: each call asks.
+    sinks: noSinks,
   });
   const running = worker.run();
   try {

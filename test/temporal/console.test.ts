@@ -226,7 +226,7 @@ async function isListed(lab: Lab, id: string, query: string): Promise<void> {
   const found: string[] = [];
   for await (const one of lab.temporal.workflow.list({ query: `WorkflowId="${id}" AND ${query}` }))
     found.push(one.workflowId);
-  expect(found, query).toEqual([id]);
+  expect({ query, found }).toEqual({ query, found: [id] });
 }
 
 async function detailsOf(lab: Lab, id: string): Promise<string> {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "@temporalio/worker";
 import { expect } from "vitest";
+import { noSinks } from "../support/no-sinks.js";
 import { writeBundle } from "../../src/worker/bundle.js";
 import { commands } from "../../src/contracts/names.js";
 import type { SessionClient } from "../../src/client/session-client.js";
@@ -70,7 +71,11 @@ test.concurrent("the same updates break a loop that does not let its handlers fi
     const history = await lab.history(workflowId);
     await handle.terminate();
     await expect(
-      Worker.runReplayHistory({ workflowBundle: { codePath: bundle } }, history, workflowId),
+      Worker.runReplayHistory(
+        { workflowBundle: { codePath: bundle }, sinks: noSinks },
+        history,
+        workflowId,
+      ),
     ).rejects.toMatchObject({ name: "DeterminismViolationError" });
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -74,6 +74,12 @@ describe.concurrent("reminders by a client", () => {
       message: expect.stringContaining("schedule: true"),
     });
     await expect(without.reminders()).resolves.toMatchObject({ enabled: false, reminders: [] });
+    await without.configure({ config: { schedule: true }, refreshTools: true });
+    await expect(without.remind({ prompt: "p", in: 9_000 })).resolves.toMatchObject({ ok: true });
+    await without.followup("go");
+    await without.waitIdle();
+    const tools = (await lab.requests(without.id)).at(-1)?.tools.map(({ name }) => name);
+    expect(tools).toContain("schedule_create");
   });
 
   test("[schedule/T17] a call that ends without a worker's verdict is persistence_uncertain; the list tells the truth, and a repeat makes one", async ({

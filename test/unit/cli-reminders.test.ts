@@ -1,13 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Backend, Session } from "../../src/cli/backend.js";
 import { commands } from "../../src/cli/commands/index.js";
+import { terminalOf } from "../../src/cli/render/terminal.js";
+import { Transcript } from "../../src/cli/render/transcript.js";
 import { runCli } from "../../src/cli/run.js";
 import type { RemindersResult } from "../../src/client/session-reminders.js";
 import type { HostRecord, ListFilter, SessionSummary } from "../../src/client/types.js";
 import { defaultLimits } from "../../src/contracts/config.js";
 import { LonghaulError } from "../../src/contracts/errors.js";
+import type { LogEntry, NewEntry } from "../../src/contracts/log.js";
 import type { ScheduleView } from "../../src/contracts/schedule.js";
 import type { SessionView } from "../../src/contracts/session.js";
+import { batchText, reminderText } from "../../src/domain/schedule-texts.js";
 import { fakeBackend, fakeIo, fakeSession, type FakeIo } from "../support/fake-cli.js";
 
 const now = Date.parse("2026-08-05T12:00:00.000Z");
@@ -508,5 +512,75 @@ describe("hosts", () => {
       { ...hosts[0], here: false },
       { ...hosts[1], here: true },
     ]);
+  });
+});
+
+describe("a transcript", () => {
+  const record = (id: string, prompt: string) =>
+    ({ id, kind: "at", prompt, scheduledAt: "2026-08-05T12:00:00.000Z" }) as const;
+  const entry = (text: string, plugin = "schedule"): LogEntry => ({
+    type: "user/message",
+    seq: 0,
+    time: 0,
+    data: {
+      message: {
+        id: "m",
+        role: "user",
+        content: [{ type: "text", text }],
+        source: { kind: "plugin", plugin },
+      },
+    },
+  });
+  const shown = (one: LogEntry) => {
+    const io = fakeIo();
+    const page = new Transcript((text) => void io.out.write(text), terminalOf(io.stdout, io.env));
+    page.event({ type: "entry", entry: one });
+    page.end();
+    return io.out.text.trim();
+  };
+
+  it("tells a reminder by its id and prompt, clean and on one line", () => {
+    const text = reminderText(record("schedule-1", "check\n\u001b[31mthe\u001b[0m build"));
+    expect(shown(entry(text))).toBe("[reminder schedule-1] check the build");
+  });
+
+  it("tells each of a batch", () => {
+    const due = ["a", "b"].map((prompt, at) => ({
+      record: record(`schedule-${at}`, prompt),
+      occurrenceAt: "2026-08-05T12:00:00.000Z",
+    }));
+    expect(shown(entry(batchText(due)))).toBe("[reminder schedule-0] a [reminder schedule-1] b");
+  });
+
+  it.each([
+    "[SCHEDULE REMINDER]",
+    "schedule_id_json: {",
+    "reminders_json: []",
+    "reminders_json: 1",
+  ])("tells what has another form as it is: %j", (text) => {
+    expect(shown(entry(text))).toBe(`[plugin] ${text}`);
+    expect(shown(entry(text, "other"))).toBe(`[plugin] ${text}`);
+  });
+
+  it.each<[NewEntry, string]>([
+    [
+      {
+        type: "session/live",
+        data: { live: false, why: "suspended", suspended: true, cold: false },
+      },
+      "suspended",
+    ],
+    [
+      { type: "session/live", data: { live: false, why: "h is silent" } },
+      "the host is away: h is silent",
+    ],
+    [{ type: "session/bound", data: { host: "b", epoch: 2 } }, "moved to host b"],
+    [{ type: "session/bound", data: { host: "b", epoch: 1 } }, ""],
+    [
+      { type: "schedule/rejected", data: { requestId: "r", code: "not_future", message: "m" } },
+      "reminder refused: not_future: m",
+    ],
+  ])("tells %j", (one, text) => {
+    expect(shown({ ...one, seq: 0, time: 0 })).toBe(text);
   });
 });

@@ -10,11 +10,9 @@ import {
   endsOf,
   entriesOf,
   failure,
-  openSession,
   output,
   resultTexts,
   row,
-  saying,
   send,
   text,
 } from "../support/session-script.js";

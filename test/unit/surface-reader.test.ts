@@ -52,7 +52,7 @@ function sessionOf(count: number, page = 100) {
     digest: nodes.slice(0, length).reduce((sum, node) => chain(sum, hashNode(node)), ""),
     ...change,
   });
-  return { source, asked, headers, grow, request, tamper: (on: boolean) => (tampered = on) };
+  return { source, nodes, asked, headers, grow, request, tamper: (on: boolean) => (tampered = on) };
 }
 
 function nodeOf(seq: number, text: string): SurfaceNode {
@@ -84,6 +84,34 @@ describe("a surface is read by reference", () => {
     session.asked.length = 0;
     expect((await reader.messages(session.request(10), signal)).at(-1)?.id).toBe("m9");
     expect(session.asked).toEqual([]);
+  });
+
+  test("what the workflow hands over is not asked for, as far as it goes on where the cache ends", async () => {
+    const session = sessionOf(5);
+    const reader = new SurfaceReader(session.source);
+    const ref = session.request(5);
+    reader.offer(ref, 0, session.nodes.slice(0, 2));
+    reader.offer(ref, 3, session.nodes.slice(3));
+    reader.offer(ref, 0, session.nodes);
+    expect(await reader.messages(ref, signal)).toHaveLength(5);
+    expect(session.asked).toEqual([{ from: 2, to: 5 }]);
+    session.grow(1);
+    reader.offer(ref, 5, session.nodes.slice(5));
+    expect(await reader.messages(session.request(6), signal)).toHaveLength(6);
+    expect(session.asked).toHaveLength(1);
+  });
+
+  test("what was handed over and is not what the log says is read again", async () => {
+    const session = sessionOf(3);
+    const reader = new SurfaceReader(session.source);
+    const [first, second, third] = session.nodes;
+    reader.offer(session.request(3), 0, [second, first, third] as typeof session.nodes);
+    expect((await reader.messages(session.request(3), signal)).map(({ id }) => id)).toEqual([
+      "m0",
+      "m1",
+      "m2",
+    ]);
+    expect(session.asked).toEqual([{ from: 0, to: 3 }]);
   });
 
   test("runs and sessions never share what is cached", async () => {

@@ -1,4 +1,4 @@
-import type { EndReason, LogEntry } from "../../contracts/log.js";
+import type { EndReason, EventData, LogEntry } from "../../contracts/log.js";
 import { oneLine } from "./clean.js";
 import { jobStatus } from "./jobs.js";
 import type { Style } from "./terminal.js";
@@ -35,15 +35,28 @@ export function noteOf(entry: LogEntry): Note | undefined {
         text: `job ${id} has ended: ${jobStatus(entry.data)}`,
       };
     }
+    case "schedule/rejected":
+      return {
+        style: "yellow",
+        text: `reminder refused: ${entry.data.code}: ${oneLine(entry.data.message)}`,
+      };
     case "session/live":
-      return entry.data.live
-        ? undefined
-        : { style: "dim", text: `the host is away: ${oneLine(entry.data.why)}` };
+      return liveNote(entry.data);
+    case "session/bound":
+      return entry.data.epoch > 1
+        ? { style: "dim", text: `moved to host ${oneLine(entry.data.host)}` }
+        : undefined;
     case "session/close":
       return { style: "dim", text: "session closed" };
     default:
       return undefined;
   }
+}
+
+function liveNote({ live, suspended, why }: EventData["session/live"]): Note | undefined {
+  if (live) return undefined;
+  if (suspended === true) return { style: "dim", text: "suspended" };
+  return { style: "dim", text: `the host is away: ${oneLine(why)}` };
 }
 
 function endNote(turn: number, reason: EndReason): Note | undefined {

@@ -3,6 +3,7 @@ import type { TextBlock, UserMessage } from "../../contracts/content.js";
 import type { EntryOf, LogEntry } from "../../contracts/log.js";
 import { resultCard, runningLine, type ToolCall } from "./card.js";
 import { clean, Cleaner, oneLine } from "./clean.js";
+import { reminderLine } from "./reminders.js";
 import { noteOf } from "./notes.js";
 import { Page } from "./page.js";
 import { fit, glyphsOf, styled, type Style, type Terminal } from "./terminal.js";
@@ -116,7 +117,12 @@ export class Transcript {
       message.content.map((block) => (block.type === "text" ? block.text : "")).join("\n"),
     ).trimEnd();
     if (message.source.kind !== "user")
-      return this.#line("dim", this.#cut(`[${oneLine(message.source.kind)}] ${oneLine(text)}`));
+      return this.#line(
+        "dim",
+        this.#cut(
+          oneLine(reminderLine(message.source, text) ?? `[${message.source.kind}] ${text}`),
+        ),
+      );
     if (this.#options.showUser === false) return;
     this.#page.lines(
       "user",

@@ -1,0 +1,47 @@
+import type { UserMessage } from "../contracts/content.js";
+import type { LogEntry } from "../contracts/log.js";
+
+/** What later steps look back for in the log: carried over a roll-over, for older entries are archived. Plain JSON. */
+export interface Recall {
+  /** Text of the runtime context the model was last shown. */
+  readonly runtimeContext?: string;
+  /** When the model was last told the time, and when it was last shown anything, epoch ms. */
+  readonly readingAt?: number;
+  readonly shownAt?: number;
+  /** Zones that the user messages of the open turn name. */
+  readonly turnZones: readonly string[];
+  /** Zone of the newest user message that names one. */
+  readonly userZone?: string;
+}
+
+export const noRecall: Recall = { turnZones: [] };
+
+/** Brought up to date with the entries of a run; `before` is what its predecessor carried. @public */
+export function recallOf(entries: readonly LogEntry[], before: Recall): Recall {
+  return entries.reduce(foldRecall, before);
+}
+
+function foldRecall(recall: Recall, entry: LogEntry): Recall {
+  switch (entry.type) {
+    case "turn/start":
+      return recall.turnZones.length === 0 ? recall : { ...recall, turnZones: [] };
+    case "assistant/message":
+      return { ...recall, shownAt: entry.time };
+    case "user/message":
+      return told({ ...recall, shownAt: entry.time }, entry.data.message, entry.time);
+    default:
+      return recall;
+  }
+}
+
+function told(recall: Recall, { source, content }: UserMessage, time: number): Recall {
+  const zone = source.kind === "user" ? source["timeZone"] : undefined;
+  if (zone !== undefined) {
+    const zones = new Set([...recall.turnZones, zone]);
+    return { ...recall, turnZones: [...zones], userZone: zone };
+  }
+  const [block] = content;
+  if (source["name"] === "runtime-context" && block?.type === "text")
+    return { ...recall, runtimeContext: block.text };
+  return source["name"] === "time-context" ? { ...recall, readingAt: time } : recall;
+}
