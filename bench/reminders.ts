@@ -3,6 +3,7 @@ import { loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Client, Connection } from "@temporalio/client";
+import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
 import { LonghaulClient } from "../src/client/index.js";
 import type { SessionClient } from "../src/client/session-client.js";
 import type { LogEntry } from "../src/contracts/log.js";
@@ -57,6 +58,7 @@ const turnEvents = 6;
 const updateEvents = 5;
 const budget = 8;
 const atOnce = 24;
+const state = defineSearchAttributeKey("LonghaulState", SearchAttributeType.KEYWORD);
 
 if (options.help) {
   console.log(`bench:reminders gives many sessions a reminder of the same second on one worker, and measures how late each is told.
@@ -123,14 +125,22 @@ async function measure({ address, directory }: BenchPlace): Promise<Row> {
     let doubled = 0;
     const end = at.getTime() + 300_000;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, at.getTime() - Date.now())));
+    // The server alone is asked: queries would be the worker's work.
+    await inParallel(count, async (index) => {
+      const id = sessions[index]?.id ?? "";
+      for (let over = false; !over && Date.now() < end;) {
+        const { historyLength, typedSearchAttributes } = await temporal.workflow
+          .getHandle(id)
+          .describe();
+        over =
+          historyLength > (lengths.get(id) ?? 0) + updateEvents + turnEvents &&
+          typedSearchAttributes.get(state) === "idle";
+        if (!over) await new Promise((resolve) => setTimeout(resolve, 1_000));
+      }
+    });
     await inParallel(count, async (index) => {
       const session = sessions[index];
       if (session === undefined) return;
-      for (;;) {
-        const { turn } = await session.view();
-        if ((turn.number > 0 && !turn.open) || Date.now() > end) break;
-        await new Promise((resolve) => setTimeout(resolve, 500));
-      }
       const log: LogEntry[] = [];
       for await (const entry of session.log()) log.push(entry);
       const problems = stormProblems(log, 1);

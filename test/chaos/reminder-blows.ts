@@ -8,11 +8,13 @@ import type { Blow, TrialResult } from "./trial.js";
 
 export interface ReminderBlows {
   readonly sessions: number;
-  /** Of each session, all due within a minute. */
+  /** Of each session, due while the blows fall. */
   readonly reminders: number;
   readonly blows: readonly Blow["kind"][];
 }
 
+/** What a blow takes on average, ms. */
+const blowMs = 8_000;
 /** Time for a turn of each, for the server's probe of the host and for its retries, ms. */
 const patienceMs = 300_000;
 
@@ -39,7 +41,7 @@ export async function remindUnderBlows(
         site.temporal.workflow.getHandle(id),
         reminders,
         (low, high) => random.between(low, high),
-        60_000,
+        plan.length * blowMs,
       ),
     ),
   );

@@ -6,9 +6,11 @@ import { gatedTool } from "../support/gated-tool.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import {
   answering,
+  batchIn,
   changesIn,
   command,
   createCall,
+  dispatchesIn,
   livenessIn,
   remind,
   remindersIn,
@@ -16,11 +18,11 @@ import {
   remindersOnHost,
   resultsIn,
   shownTo,
-  untilClock,
   untilState,
   untilTurn,
 } from "../support/reminder-script.js";
 import { cacheSize, test as base, type Lab } from "../support/temporal.js";
+import { fastForward } from "../support/time-skipping.js";
 import { eventually } from "../support/until.js";
 import { startWorkerProcess } from "../support/worker-process.js";
 
@@ -118,27 +120,60 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
   );
 
   test(
-    "may be suspended and resumed while it is cold, asks its host again, and is closed without an answer",
+    "asks it when a reminder is due, turns cold, and tells that once when the host is back",
+    { timeout: 200_000 },
+    async ({ lab }) => {
+      const place = await lab.emptyPlace();
+      await place.start({ roles: ["session"] });
+      const host = await place.start({ roles: ["host"] });
+      const set = { steps: [{ calls: [createCall({ after_seconds: 33 })] }, { text: "set" }] };
+      const told = { steps: [{ text: "told" }] };
+      const session = await lab.session({ turns: [set, told] }, { at: place, ...remindersOnHost });
+      await lab.play(session);
+      await host.stop();
+      await untilState(session, "cold", 150_000);
+      expect((await session.view()).turn.number).toBe(1);
+      await place.start({ roles: ["host"] });
+      const log = await untilTurn(lab, session, 2);
+      expect(remindersIn(log)).toHaveLength(1);
+      expect(livenessIn(log)).toMatchObject([{ live: false }, { live: true }]);
+    },
+  );
+
+  test(
+    "may be suspended and resumed while it is cold; what was due meanwhile comes once when the host is there, on its grid; closed, it waits for nobody",
     { timeout: 200_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
       const session = await lab.session(answering(), { at: place, ...remindersOnHost });
       await untilState(session, "cold");
-      const due = await remind(lab, session, { afterSeconds: 1 });
+      const due = await remind(lab, session, { afterSeconds: 60 }, "once");
+      const first = await remind(lab, session, { everySeconds: 300 }, "every");
       await command(lab, session, commands.suspend);
       await untilState(session, "suspended");
       await eventually(async () => expect(await standingOf(lab, session.id)).toEqual(["canceled"]));
+      await fastForward(lab.temporal.workflow, session.id, 22 * 60_000);
       await command(lab, session, commands.resume);
       await untilState(session, "cold");
       await eventually(async () =>
         expect(await standingOf(lab, session.id)).toEqual(["canceled", "open"]),
       );
-      await untilClock(due + 1_000);
-      expect(remindersIn(await lab.entries(session))).toEqual([]);
+      // A message has its turn, and makes nobody answer.
+      expect(remindersIn(await lab.play(session))).toEqual([]);
+      await untilState(session, "cold");
       const host = await place.start({ roles: ["host"] });
-      const log = await untilTurn(lab, session, 1);
-      expect(remindersIn(log)).toHaveLength(1);
+      const log = await untilTurn(lab, session, 3);
+      const [once, batch, ...more] = remindersIn(log);
+      expect(once?.id).toBe(`schedule/schedule-1/${new Date(due).toISOString()}`);
+      expect(more).toEqual([]);
+      const told = batch === undefined ? [] : batchIn(batch);
+      const occurrence = Date.parse(told[0]?.occurrence_at ?? "");
+      const accepted = dispatchesIn(log).at(-1)?.time ?? 0;
+      expect((occurrence - first) % 300_000).toBe(0);
+      expect(accepted - occurrence).toBeGreaterThanOrEqual(0);
+      expect(accepted - occurrence).toBeLessThan(300_000);
+      expect(occurrence - first).toBeGreaterThanOrEqual(15 * 60_000);
       expect(livenessIn(log)).toMatchObject([
         { live: false },
         { live: false, suspended: true, cold: true },

@@ -98,29 +98,6 @@ describe.concurrent("a reminder of a session", () => {
     expect(shown).toEqual(["user", "plugin"]);
   });
 
-  test(
-    "of a host that is gone waits for it, and comes once when it is back",
-    { timeout: 200_000 },
-    async ({ lab }) => {
-      const place = await lab.emptyPlace();
-      const worker = await place.start({ roles: ["session"] });
-      const host = await place.start({ roles: ["host"] });
-      const turns = [{ steps: [{ calls: [after(33)] }, { text: "set" }] }, reminded];
-      const session = await lab.session({ turns }, { at: place, config: { schedule: true } });
-      await lab.play(session);
-      await host.stop();
-      await eventually(async () => expect((await session.view()).state).toBe("cold"), 150_000);
-      expect((await session.view()).turn.number).toBe(1);
-      await place.start({ roles: ["host"] });
-      const log = await untilTurns(lab, session, 2, false);
-      expect(remindersOf(log)).toHaveLength(1);
-      expect(
-        log.filter(({ type }) => type === "session/live").map(({ data }) => data),
-      ).toMatchObject([{ live: false }, { live: true }]);
-      void worker;
-    },
-  );
-
   test("at a local time is resolved outside the workflow, and the list shows it", async ({
     lab,
   }) => {
