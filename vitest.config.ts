@@ -1,6 +1,10 @@
 import { defineConfig } from "vitest/config";
 
+/** Other work on the machine must not fail a test that waits for something. */
+const patient = { poll: { timeout: 10_000 } };
+
 const temporal = {
+  expect: patient,
   globalSetup: ["test/support/temporal-server.ts"],
   testTimeout: 60_000,
   hookTimeout: 60_000,
@@ -13,6 +17,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          expect: patient,
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/fail-on-console.ts"],
         },

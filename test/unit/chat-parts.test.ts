@@ -260,7 +260,7 @@ describe("the outbox", () => {
       return Promise.reject(new LonghaulError("TEMPORAL_UNREACHABLE", "away"));
     });
     box.add("unsent", "steer");
-    await vi.waitFor(() => expect(attempts).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(attempts).toBeGreaterThan(1), { timeout: 10_000 });
     box.stop();
     await box.empty();
     const before = attempts;

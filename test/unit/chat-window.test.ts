@@ -109,7 +109,8 @@ function onTerminal(parts: Partial<Session> = {}, past: readonly LogEntry[] = []
       seq += 1;
       events.push({ type: "entry", entry: { type, data, seq, time: 0 } as LogEntry });
     },
-    shows: (text: string | RegExp) => vi.waitFor(() => expect(screen.text()).toMatch(text)),
+    shows: (text: string | RegExp) =>
+      vi.waitFor(() => expect(screen.text()).toMatch(text), { timeout: 10_000 }),
   };
 }
 
@@ -136,7 +137,7 @@ describe("the chat window", () => {
   it("opens a turn when idle, steers one that runs, and queues what is to have its own", async () => {
     const at = onTerminal();
     at.keys.push("first\r");
-    await vi.waitFor(() => expect(at.sent).toEqual([["first", "followup"]]));
+    await vi.waitFor(() => expect(at.sent).toEqual([["first", "followup"]]), { timeout: 10_000 });
     at.log("turn/start", { turn: 1 });
     await at.shows("working");
     at.keys.push("second\r", "/queue third\r");

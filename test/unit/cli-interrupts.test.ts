@@ -35,7 +35,7 @@ describe("a signal", () => {
     under.onForcedExit(() => Promise.resolve("this does not"))();
     under.stop(stops.SIGINT);
     under.stop(stops.SIGTERM);
-    await vi.waitFor(() => expect(told).toEqual(["it stays\n", 143]));
+    await vi.waitFor(() => expect(told).toEqual(["it stays\n", 143]), { timeout: 10_000 });
   });
 
   it("a second time does not wait for a look that hangs, and a third time not at all", async () => {
@@ -44,7 +44,7 @@ describe("a signal", () => {
     patient.under.onForcedExit(hang);
     patient.under.stop(stops.SIGINT);
     patient.under.stop(stops.SIGINT);
-    await vi.waitFor(() => expect(patient.told).toEqual([130]));
+    await vi.waitFor(() => expect(patient.told).toEqual([130]), { timeout: 10_000 });
 
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { under, told } = interrupts();

@@ -19,7 +19,7 @@ it("leaves a server that listens alone and ends with the signal", async () => {
   let seen = 0;
   listener.on("connection", () => (seen += 1));
   const keeping = keepServer({ address, ensure }, ending.signal, 5);
-  await vi.waitFor(() => expect(seen).toBeGreaterThan(2));
+  await vi.waitFor(() => expect(seen).toBeGreaterThan(2), { timeout: 10_000 });
   ending.abort();
   await keeping;
   expect(ensure).not.toHaveBeenCalled();

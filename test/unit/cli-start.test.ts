@@ -155,7 +155,9 @@ describe("start on a terminal", () => {
     async (stop) => {
       const io = fakeIo({ tty: true });
       const running = start(io, playing("completed"));
-      await vi.waitFor(() => expect(io.out.text).toContain("It stays up until Ctrl-C"));
+      await vi.waitFor(() => expect(io.out.text).toContain("It stays up until Ctrl-C"), {
+        timeout: 10_000,
+      });
       io.controller.abort(stop);
       const { exitCode, events } = await running;
       expect({ exitCode, events }).toEqual({

@@ -205,7 +205,7 @@ describe("waiting for a job", () => {
   test("resolves with its end, and tells the session nothing", async () => {
     wire.jobs = [running];
     const waiting = session.waitJob("bash-1");
-    await expect.poll(() => wire.asked).toBeGreaterThan(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     wire.jobs = [ended];
     await expect(waiting).resolves.toEqual(ended);
     expect(wire.writes).toEqual([]);
@@ -235,7 +235,7 @@ describe("waiting for a job", () => {
     wire.jobs = [running];
     const stop = new AbortController();
     const waiting = session.waitJob("bash-1", { signal: stop.signal });
-    await expect.poll(() => wire.asked).toBeGreaterThan(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     stop.abort();
     await expect(waiting).rejects.toMatchObject({ code: "ABORTED", message: "wait aborted" });
     wire.jobs = [ended];
@@ -245,7 +245,7 @@ describe("waiting for a job", () => {
   test("outlasts a worker that is away", async () => {
     wire.jobs = [running];
     const waiting = session.waitJob("bash-1");
-    await expect.poll(() => wire.asked).toBeGreaterThan(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     wire.away = new LonghaulError("NO_WORKER", "nobody");
     const { asked } = wire;
     await expect.poll(() => wire.asked).toBeGreaterThan(asked);
@@ -256,7 +256,7 @@ describe("waiting for a job", () => {
   test("finds the end in the log of a session that closed and forgot its jobs", async () => {
     wire.jobs = [running];
     const waiting = session.waitJob("bash-1");
-    await expect.poll(() => wire.asked).toBeGreaterThan(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     wire.add("job/start", {
       id: "bash-1",
       kind: "bash",
@@ -334,10 +334,10 @@ describe("the output of a job", () => {
     wire.jobs = [running];
     const following = all(session.jobOutput("bash-1", { follow: true }));
     await put(1, 0, 0, text("a"));
-    await expect.poll(() => wire.asked).toBeGreaterThan(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     await put(1, 0, 1, text("b"));
-    wire.jobs = [ended];
     await put(2, 0, 0, text("c"));
+    wire.jobs = [ended];
     const pieces = await following;
     const of = (stream: string) =>
       pieces.flatMap((piece) => (piece.stream === stream ? [piece.text] : [])).join("");
@@ -352,11 +352,11 @@ describe("the output of a job", () => {
       for await (const piece of session.jobOutput("bash-1", { follow: true, signal: stop.signal }))
         seen.push(piece.text);
     })();
-    await expect.poll(() => wire.asked).toBe(1);
+    await expect.poll(() => wire.asked, { timeout: 5_000 }).toBe(1);
     wire.away = new LonghaulError("NO_WORKER", "nobody");
     await expect.poll(() => wire.asked, { timeout: 5_000 }).toBeGreaterThan(1);
     await put(1, 0, 0, text("still"));
-    await expect.poll(() => seen).toEqual(["still"]);
+    await expect.poll(() => seen, { timeout: 5_000 }).toEqual(["still"]);
     stop.abort();
     await following;
   });

@@ -329,7 +329,7 @@ describe("a model object of the AI SDK", () => {
       model: "m",
     });
     const outcome = collectReply(model.stream(modelRequest(), abort.signal), abort.signal);
-    await vi.waitFor(() => expect(deaf.doStream).toHaveBeenCalled());
+    await vi.waitFor(() => expect(deaf.doStream).toHaveBeenCalled(), { timeout: 10_000 });
     abort.abort();
     expect(await outcome).toMatchObject({ kind: "cancelled" });
   });

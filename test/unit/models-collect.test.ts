@@ -194,7 +194,7 @@ describe("collecting a reply", () => {
     expect(await collectReply(stream, new AbortController().signal)).toMatchObject({
       content: [text("so")],
     });
-    await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1), { timeout: 10_000 });
   });
 
   describe("that is aborted", () => {
@@ -263,7 +263,7 @@ describe("collecting a reply", () => {
       })();
       const outcome = await collectReply(stream, abort.signal, () => abort.abort());
       expect(outcome.kind).toBe("cancelled");
-      await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1));
+      await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1), { timeout: 10_000 });
     });
 
     test("is a reply all the same when the finish had come", async () => {

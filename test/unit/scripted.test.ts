@@ -169,7 +169,9 @@ describe("a scripted model", () => {
     const reading = (async () => {
       for await (const part of streamOf(step, {}, abort.signal)) parts.push(part);
     })();
-    await vi.waitFor(() => expect(parts).toEqual([{ type: "text", text: "ab" }]));
+    await vi.waitFor(() => expect(parts).toEqual([{ type: "text", text: "ab" }]), {
+      timeout: 10_000,
+    });
     abort.abort();
     await reading;
     expect(parts.slice(1)).toMatchObject([{ type: "failure", failure: { code: "ABORTED" } }]);

@@ -87,7 +87,7 @@ describe("the lock", () => {
     let open = () => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
     const first = withLock(lock(), options, () => gate);
-    await vi.waitFor(() => expect(readdirSync(lock())).toHaveLength(1));
+    await vi.waitFor(() => expect(readdirSync(lock())).toHaveLength(1), { timeout: 10_000 });
     const impatient = {
       waitMs: 200,
       onWait: (holder: { pid: number }) => told.push(holder.pid),
@@ -155,7 +155,9 @@ describe("the identity of a process", () => {
     });
     children.push(parent);
     const pid = Number(await new Promise<Buffer>((resolve) => parent.stdout.once("data", resolve)));
-    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /));
+    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /), {
+      timeout: 10_000,
+    });
     expect(await findProcess(pid)).toBeUndefined();
   });
 

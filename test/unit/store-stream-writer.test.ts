@@ -48,9 +48,9 @@ describe("a stream writer", () => {
   test("writes without being closed when the interval is over", async () => {
     const writer = createStreamWriter(store, "s", "a", { intervalMs: 1 });
     writer.write(Buffer.from("early"));
-    await vi.waitFor(async () => expect(await content()).toBe("early"));
+    await vi.waitFor(async () => expect(await content()).toBe("early"), { timeout: 10_000 });
     writer.write(Buffer.from(" late"));
-    await vi.waitFor(async () => expect(await content()).toBe("early late"));
+    await vi.waitFor(async () => expect(await content()).toBe("early late"), { timeout: 10_000 });
     await writer.close();
   });
 
@@ -86,9 +86,9 @@ describe("a stream writer", () => {
     };
     const writer = createStreamWriter({ append }, "s", "a", { intervalMs: 1 });
     writer.write(Buffer.from("one "));
-    await vi.waitFor(() => expect(failures.length).toBeLessThan(2));
+    await vi.waitFor(() => expect(failures.length).toBeLessThan(2), { timeout: 10_000 });
     writer.write(Buffer.from("two"));
-    await vi.waitFor(async () => expect(await content()).toBe("one two"));
+    await vi.waitFor(async () => expect(await content()).toBe("one two"), { timeout: 10_000 });
     expect(await writer.close()).toBe(7);
   });
 
@@ -108,7 +108,9 @@ describe("a stream writer", () => {
     const append = vi.fn<Store["append"]>((...args) => store.append(...args));
     const writer = createStreamWriter({ append }, "s", "a", { batchBytes: 1 });
     writer.write(Buffer.from("ours"));
-    await vi.waitFor(() => expect(append.mock.settledResults[0]?.type).toBe("rejected"));
+    await vi.waitFor(() => expect(append.mock.settledResults[0]?.type).toBe("rejected"), {
+      timeout: 10_000,
+    });
     writer.write(Buffer.from("more"));
     await expect(writer.close()).rejects.toMatchObject({ code: "STORE_CONFLICT" });
     expect(append).toHaveBeenCalledTimes(1);
