@@ -98,7 +98,7 @@ describe.concurrent("a reminder of a session", () => {
     expect(shown).toEqual(["user", "plugin"]);
   });
 
-  test("at a local time is resolved outside the workflow, and the list shows it", async ({
+  test("[schedule/70] in place of a blocked preflight: at a local time is looked up outside the workflow, and the list after it waits and shows it", async ({
     lab,
   }) => {
     const at = { date: "2099-08-06", time: "09:00:00", time_zone: "Asia/Shanghai" };
