@@ -10,6 +10,8 @@ const temporal = {
   hookTimeout: 60_000,
   maxWorkers: 1,
 };
+/** Their tests mostly wait: for timers, for hosts, and without a cache for tasks that the worker drops. */
+const waiting = { ...temporal, maxWorkers: 2 };
 
 export default defineConfig({
   test: {
@@ -32,7 +34,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...temporal,
+          ...waiting,
           name: "temporal",
           include: ["test/temporal/**/*.test.ts"],
           env: { LONGHAUL_TEST_CACHE: "100" },
@@ -40,10 +42,8 @@ export default defineConfig({
       },
       {
         test: {
-          ...temporal,
+          ...waiting,
           name: "temporal-cold",
-          // Mostly waits: a cold worker drops tasks that come during an eviction, and the server gives them again.
-          maxWorkers: 2,
           include: ["test/temporal/**/*.test.ts"],
           env: { LONGHAUL_TEST_CACHE: "0" },
         },
