@@ -52,12 +52,13 @@ export function interrupt(session: Session, input: unknown): InterruptResult | R
   return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed: 0 };
 }
 
-/** Empties the inbox, then ends the running turn; on an idle session it arms nothing. */
+/** Empties the inbox but for reminders, then ends the running turn; on an idle session it arms nothing. */
 export function cancelAll(session: Session, input: unknown): InterruptResult | Refusal {
   const parsed = parseInterrupt(commands.cancel, input);
   if (!parsed.ok) return parsed;
-  const removed = pendingCount(session.folds.inbox);
+  const before = pendingCount(session.folds.inbox);
   session.record(...decideClear(session.folds.inbox));
+  const removed = before - pendingCount(session.folds.inbox);
   session.requestAbort(parsed.value.reason ?? "user", false);
   return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed };
 }

@@ -106,14 +106,27 @@ export function decideClaim(
   return { messages: [...inbox.nextStep, ...first], entries };
 }
 
-/** Empties both lists, next-step first (spec/harness §2, cancel). */
+/**
+ * Empties both lists, next-step first (spec/harness §2, cancel). Reminders stay: they count as delivered, so nothing would bring
+ * them again (spec/schedule C11).
+ */
 export function decideClear(inbox: InboxState): readonly NewEntry[] {
   const entries: NewEntry[] = [];
   if (inbox.nextStep.length > 0)
     entries.push(removal("next-step", inbox.nextStep.length, "canceled"));
-  if (inbox.nextTurn.length > 0)
-    entries.push(removal("next-turn", inbox.nextTurn.length, "canceled"));
+  const { nextTurn } = inbox;
+  // From the end, so that the places before stay what they are.
+  for (let end = nextTurn.length; end > 0;) {
+    const start = nextTurn.slice(0, end).findLastIndex(isReminder) + 1;
+    if (start < end) entries.push(removal("next-turn", end - start, "canceled", start));
+    end = start - 1;
+  }
   return entries;
+}
+
+/** A reminder that was delivered into the inbox. */
+export function isReminder({ source }: UserMessage): boolean {
+  return source["plugin"] === "schedule";
 }
 
 export function foldInbox(inbox: InboxState, entry: LogEntry): InboxState {
@@ -145,12 +158,17 @@ export function foldInbox(inbox: InboxState, entry: LogEntry): InboxState {
   }
 }
 
-function removal(target: InboxTarget, removedCount: number, outcome?: "canceled"): NewEntry {
+function removal(
+  target: InboxTarget,
+  removedCount: number,
+  outcome?: "canceled",
+  start = 0,
+): NewEntry {
   return {
     type: "agent/inbox/spliced",
     data: {
       target,
-      start: 0,
+      start,
       removedCount,
       inserted: [],
       ...(outcome === undefined ? {} : { outcome }),

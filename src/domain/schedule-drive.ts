@@ -1,6 +1,6 @@
 import type { NewEntry } from "../contracts/log.js";
 import type { ScheduleEntry } from "../contracts/schedule.js";
-import type { InboxState } from "./inbox.js";
+import { isReminder, type InboxState } from "./inbox.js";
 import { decideDue, deliver } from "./schedule-delivery.js";
 import { timerSummary } from "./schedule-texts.js";
 import { targetOf, type ScheduleState } from "./schedule.js";
@@ -59,7 +59,8 @@ function disarm(armedFor: number | undefined): Drive {
 
 /** A stop has parked the inbox, and a reminder is first in it: it was promised, so it is not left to the next message (T15). */
 function isParkedReminder(inbox: InboxState): boolean {
-  return inbox.nextTurn[0]?.source["plugin"] === "schedule";
+  const [first] = inbox.nextTurn;
+  return first !== undefined && isReminder(first);
 }
 
 function wake({ nextTurn }: InboxState): NewEntry {

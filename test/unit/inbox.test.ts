@@ -143,3 +143,32 @@ function cancelled(session: ReturnType<typeof openSession>, id: string): void {
     data: { target: "next-turn", start, removedCount: 1, inserted: [], outcome: "canceled" },
   });
 }
+
+test("a cancel leaves the reminders that were delivered into the inbox, in their order", () => {
+  const session = openSession();
+  const remind = (id: string): void =>
+    void session.record({
+      type: "agent/inbox/spliced",
+      data: {
+        target: "next-turn",
+        start: session.folds.inbox.nextTurn.length,
+        inserted: [
+          {
+            id,
+            role: "user",
+            content: [{ type: "text", text: id }],
+            source: { kind: "plugin", plugin: "schedule" },
+          },
+        ],
+      },
+    });
+  send(session, "followup", "a");
+  remind("schedule/1/x");
+  send(session, "followup", "b");
+  send(session, "followup", "c");
+  remind("schedule/2/x");
+  send(session, "inject", "d");
+  expect(cancelAll(session, {})).toMatchObject({ removed: 4 });
+  const { nextTurn, nextStep } = session.folds.inbox;
+  expect([nextTurn.map(({ id }) => id), nextStep]).toEqual([["schedule/1/x", "schedule/2/x"], []]);
+});
