@@ -12,6 +12,7 @@ import {
 import type { Store } from "../../src/contracts/store.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
+import { takeSharedQueue } from "../support/shared-queue.js";
 
 const connection = { address: inject("temporalAddress") };
 const scenario = `name: client
@@ -32,8 +33,10 @@ let store: Store;
 let worker: RunningWorker | undefined;
 let config: SessionConfig;
 let run = 0;
+let release: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
+  release = await takeSharedQueue();
   home = await mkdtemp(join(tmpdir(), "longhaul-client-"));
   store = await openDirectoryStore(join(home, "store"));
   const model = join(home, "scenario.yaml");
@@ -47,11 +50,12 @@ beforeAll(async () => {
     ask: [],
     limits: defaultLimits,
   };
-});
+}, 300_000);
 
 afterEach(stop);
 
 afterAll(async () => {
+  await release?.();
   await rm(home, { recursive: true });
 });
 

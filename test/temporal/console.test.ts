@@ -1,16 +1,23 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { commands } from "../../src/contracts/names.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
+import { takeSharedQueue } from "../support/shared-queue.js";
 
 const gated = gatedTool("alone");
 const test = base.extend({
   workerOptions: [{ tools: [gated.tool], sessionQueue: "longhaul" }, { scope: "file" as const }],
 });
+
+let release: (() => Promise<void>) | undefined;
+beforeAll(async () => {
+  release = await takeSharedQueue();
+}, 240_000);
+afterAll(() => release?.());
 
 const todos = [
   { content: "look around", status: "completed" },

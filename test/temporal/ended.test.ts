@@ -11,6 +11,7 @@ import { queues, workflowTypes } from "../../src/contracts/names.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
 import { fakeIo } from "../support/fake-cli.js";
+import { takeSharedQueue } from "../support/shared-queue.js";
 
 const connection = { address: inject("temporalAddress") };
 const scenario = `name: ended
@@ -25,9 +26,11 @@ turns:
 let home: string;
 let temporal: Connection;
 let worker: RunningWorker | undefined;
+let release: (() => Promise<void>) | undefined;
 let config: SessionConfig;
 
 beforeAll(async () => {
+  release = await takeSharedQueue();
   home = await mkdtemp(join(tmpdir(), "longhaul-ended-"));
   const model = join(home, "scenario.yaml");
   await writeFile(model, scenario);
@@ -50,11 +53,12 @@ beforeAll(async () => {
     workflowBundlePath: inject("workflowBundlePath"),
     maxCachedWorkflows: Number(process.env["LONGHAUL_TEST_CACHE"]),
   });
-});
+}, 300_000);
 
 afterAll(async () => {
   await worker?.stop();
   await temporal.close();
+  await release?.();
   await rm(home, { recursive: true });
 });
 

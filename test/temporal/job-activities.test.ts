@@ -222,6 +222,9 @@ test.concurrent("a job whose workflow was terminated is ended, and its session i
   const report = await bench.start("report", { text: "", until: "never" });
   const pid = await bench.pidIn("pid");
   await eventually(async () => expect(await bench.content("runs")).not.toBe(""));
+  // Who is followed is cleared up at once; what is not, by the next sweep.
+  for (const job of [shell, report])
+    await eventually(async () => expect((await job.follower()).details).toBeDefined());
   await bench.owner.signal("move");
   await Promise.all([shell.handle.terminate("by an operator"), report.handle.terminate()]);
   const detail = "job host ended: terminated";

@@ -12,6 +12,7 @@ import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker } from "../../src/worker/index.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "../support/witness-history.js";
 import { compareRequests, readRecorded, witnessRequests } from "../support/witness.js";
+import { takeSharedQueue } from "../support/shared-queue.js";
 
 const todos = JSON.stringify({ todos: [{ content: "look", status: "in_progress" }] });
 
@@ -51,77 +52,83 @@ const later: readonly ModelPart[] = [
   { type: "finish", reason: "stop" },
 ];
 
-test("[harness/H10] every request a model was shown can be rebuilt from the log alone, and every outside word in the log stands in history", async () => {
-  const home = realpathSync(mkdtempSync(join(tmpdir(), "longhaul-witness-")));
-  const id = `witness-${randomUUID()}`;
-  const recorded: string[] = [];
-  const provider: ModelProvider = {
-    provider: "recording",
-    model: () => ({
-      async *stream(request: ModelRequest) {
-        recorded.push(JSON.stringify(request));
-        yield* replies[`${request.turn}.${request.step}.${request.retry}`] ?? later;
-      },
-    }),
-  };
-  const address = inject("temporalAddress");
-  const store = await openDirectoryStore(join(home, "store"));
-  const worker = await startWorker({
-    connection: { address },
-    home,
-    store,
-    hostId: id,
-    models: [provider],
-    workflowBundlePath: inject("workflowBundlePath"),
-    maxCachedWorkflows: Number(process.env["LONGHAUL_TEST_CACHE"]),
-  });
-  const client = await LonghaulClient.connect({ connection: { address }, store });
-  const connection = await Connection.connect({ address });
-  try {
-    const session = await client.createSession({
-      id,
-      host: id,
-      config: {
-        request: { provider: "recording", model: "m" },
-        system: "Be brief.",
-        allowParallelInProgress: false,
-        worldTools: true,
-        cwd: home,
-        outsideWorkspace: false,
-        deny: [],
-        ask: [],
-        limits: defaultLimits,
-      },
+test(
+  "[harness/H10] every request a model was shown can be rebuilt from the log alone, and every outside word in the log stands in history",
+  { timeout: 300_000 },
+  async () => {
+    const home = realpathSync(mkdtempSync(join(tmpdir(), "longhaul-witness-")));
+    const id = `witness-${randomUUID()}`;
+    const recorded: string[] = [];
+    const provider: ModelProvider = {
+      provider: "recording",
+      model: () => ({
+        async *stream(request: ModelRequest) {
+          recorded.push(JSON.stringify(request));
+          yield* replies[`${request.turn}.${request.step}.${request.retry}`] ?? later;
+        },
+      }),
+    };
+    const address = inject("temporalAddress");
+    const store = await openDirectoryStore(join(home, "store"));
+    const release = await takeSharedQueue();
+    const worker = await startWorker({
+      connection: { address },
+      home,
+      store,
+      hostId: id,
+      models: [provider],
+      workflowBundlePath: inject("workflowBundlePath"),
+      maxCachedWorkflows: Number(process.env["LONGHAUL_TEST_CACHE"]),
     });
-    await session.followup("What is here?");
-    await session.waitIdle();
-    await session.inject("By the way: it rains.");
-    await session.configure({ config: { system: "Be briefer." } });
-    await session.followup("Anything else?");
-    await session.waitIdle();
+    const client = await LonghaulClient.connect({ connection: { address }, store });
+    const connection = await Connection.connect({ address });
+    try {
+      const session = await client.createSession({
+        id,
+        host: id,
+        config: {
+          request: { provider: "recording", model: "m" },
+          system: "Be brief.",
+          allowParallelInProgress: false,
+          worldTools: true,
+          cwd: home,
+          outsideWorkspace: false,
+          deny: [],
+          ask: [],
+          limits: defaultLimits,
+        },
+      });
+      await session.followup("What is here?");
+      await session.waitIdle();
+      await session.inject("By the way: it rains.");
+      await session.configure({ config: { system: "Be briefer." } });
+      await session.followup("Anything else?");
+      await session.waitIdle();
 
-    const log = JSON.parse(JSON.stringify((await session.logPage()).entries)) as unknown[];
-    const witnessed = witnessRequests(log);
-    expect(
-      witnessed.map(({ turn, step, retry, outcome }) => `${turn}.${step}.${retry} ${outcome}`),
-    ).toEqual(["1.1.0 retry", "1.1.1 reply", "1.2.0 reply", "1.3.0 reply", "2.1.0 reply"]);
-    expect(compareRequests(witnessed, readRecorded(recorded.join("\n"), id))).toEqual([]);
-    expect(witnessed.at(-1)?.system).toContain("Be briefer.");
+      const log = JSON.parse(JSON.stringify((await session.logPage()).entries)) as unknown[];
+      const witnessed = witnessRequests(log);
+      expect(
+        witnessed.map(({ turn, step, retry, outcome }) => `${turn}.${step}.${retry} ${outcome}`),
+      ).toEqual(["1.1.0 retry", "1.1.1 reply", "1.2.0 reply", "1.3.0 reply", "2.1.0 reply"]);
+      expect(compareRequests(witnessed, readRecorded(recorded.join("\n"), id))).toEqual([]);
+      expect(witnessed.at(-1)?.system).toContain("Be briefer.");
 
-    const history = await new Client({ connection }).workflow.getHandle(id).fetchHistory();
-    const facts = readHistory([JSON.parse(historyToJSON(history)) as HistoryJson]);
-    expect(facts.sends.map((send) => send.content)).toEqual([
-      "What is here?",
-      "By the way: it rains.",
-      "Anything else?",
-    ]);
-    expect(facts.activities.filter((activity) => activity.type === "tool.run")).toHaveLength(2);
-    expect(compareWithHistory(log, facts)).toEqual([]);
-    await session.close();
-  } finally {
-    await connection.close();
-    await client.close();
-    await worker.stop();
-    rmSync(home, { recursive: true, force: true });
-  }
-});
+      const history = await new Client({ connection }).workflow.getHandle(id).fetchHistory();
+      const facts = readHistory([JSON.parse(historyToJSON(history)) as HistoryJson]);
+      expect(facts.sends.map((send) => send.content)).toEqual([
+        "What is here?",
+        "By the way: it rains.",
+        "Anything else?",
+      ]);
+      expect(facts.activities.filter((activity) => activity.type === "tool.run")).toHaveLength(2);
+      expect(compareWithHistory(log, facts)).toEqual([]);
+      await session.close();
+    } finally {
+      await connection.close();
+      await client.close();
+      await worker.stop();
+      await release();
+      rmSync(home, { recursive: true, force: true });
+    }
+  },
+);
