@@ -26,32 +26,42 @@ export function beginCalls({ host, label }: JobWorkflowInput): Pick<HostActiviti
   });
 }
 
-/** As often as it takes: each attempt attaches to the running job, on any worker of its host. */
-export function followCalls(input: JobWorkflowInput): Pick<HostActivities, "job.follow"> {
+/** As often as it takes: each attempt attaches to the running job, on any worker of its host that takes it in time. */
+export function followCalls(
+  input: JobWorkflowInput,
+  patienceMs: number,
+): Pick<HostActivities, "job.follow"> {
   return proxyActivities<HostActivities>({
     ...common,
     summary: oneLine(input.label),
     taskQueue: hostJobsQueue(input.host),
-    scheduleToStartTimeout: silenceMs(input),
+    scheduleToStartTimeout: patienceMs,
     startToCloseTimeout: "10 years",
     heartbeatTimeout: input.heartbeatTimeoutMs,
     retry: { initialInterval: "1s", backoffCoefficient: 1, maximumInterval: "1s" },
   });
 }
 
-export function endCalls(input: JobWorkflowInput): Pick<HostActivities, "job.end"> {
+export function endCalls(
+  input: JobWorkflowInput,
+  patienceMs: number,
+): Pick<HostActivities, "job.end"> {
   return proxyActivities<HostActivities>({
     ...common,
     summary: oneLine(`end ${input.label}`),
     taskQueue: hostControlQueue(input.host),
-    scheduleToStartTimeout: silenceMs(input),
+    scheduleToStartTimeout: patienceMs,
     startToCloseTimeout: "2m",
     heartbeatTimeout: input.heartbeatTimeoutMs,
     retry: { initialInterval: "1s", backoffCoefficient: 1, maximumInterval: "1s" },
   });
 }
 
-/** By then the supervisors of a host without a worker have ended their jobs. */
-function silenceMs({ orphanGraceMs }: JobWorkflowInput): number {
-  return orphanGraceMs + 60_000;
+/**
+ * How long a host may be silent, ms, in two parts: by the end of the first the supervisors of a host without a worker have
+ * ended their jobs. The second is asked when the first is known to be over, which may be much later: a worker that came back
+ * together with this one still tells how the job ended.
+ */
+export function patienceOf({ orphanGraceMs }: JobWorkflowInput): readonly [number, number] {
+  return [orphanGraceMs + 30_000, 30_000];
 }

@@ -22,7 +22,7 @@ import { commands, signals } from "../contracts/names.js";
 import { jobRunDetails } from "../domain/job-details.js";
 import { jobInputProblem, parseKillRequest, parseProgress } from "../domain/job-input.js";
 import { jobDetails } from "../domain/job-texts.js";
-import { beginCalls, endCalls, followCalls } from "./job-activities.js";
+import { beginCalls, endCalls, followCalls, patienceOf } from "./job-activities.js";
 
 /** How a job ended; `silent`: no worker of its host answered for it (design D5). */
 interface Ended {
@@ -118,7 +118,11 @@ async function follow(
   if (following.consideredCancelled) return await end(input, reason());
   try {
     return {
-      outcome: await following.run(() => followCalls(input)["job.follow"](followInput(input))),
+      outcome: await following.run(() =>
+        inTime(input, (patienceMs) =>
+          followCalls(input, patienceMs)["job.follow"](followInput(input)),
+        ),
+      ),
     };
   } catch (error) {
     if (isUnstarted(error)) return lost(input);
@@ -136,16 +140,32 @@ async function follow(
 async function end(input: JobWorkflowInput, reason: string | undefined): Promise<Ended> {
   try {
     return {
-      outcome: await endCalls(input)["job.end"]({
-        ...followInput(input),
-        ...(reason === undefined ? {} : { reason }),
-      }),
+      outcome: await inTime(input, (patienceMs) =>
+        endCalls(input, patienceMs)["job.end"]({
+          ...followInput(input),
+          ...(reason === undefined ? {} : { reason }),
+        }),
+      ),
     };
   } catch (error) {
     if (isUnstarted(error)) return lost(input);
     const cause = error instanceof ActivityFailure ? error.cause : error;
     const message = cause instanceof Error ? cause.message : String(cause);
     return { outcome: { status: "failed", detail: jobDetails.cancelFailed(message) } };
+  }
+}
+
+/** Asks the host, and once more when nobody took the call: who has come back meanwhile knows how the job ended (J8). */
+async function inTime(
+  input: JobWorkflowInput,
+  call: (patienceMs: number) => Promise<JobOutcome>,
+): Promise<JobOutcome> {
+  const [first, last] = patienceOf(input);
+  try {
+    return await call(first);
+  } catch (error) {
+    if (!isUnstarted(error)) throw error;
+    return await call(last);
   }
 }
 
