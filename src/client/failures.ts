@@ -110,9 +110,11 @@ function classifyUpdate(cause: unknown): Failure {
 function classifyStatus(code: number, details: string): Failure {
   const message = firstLine(details);
   switch (code) {
+    case grpc.resourceExhausted:
+      // The server answers; the queries that wait for a worker have filled their buffer.
+      return retry(/query buffer is full/iu.test(details) ? "worker" : "transport", message);
     case grpc.unavailable:
     case grpc.unknown:
-    case grpc.resourceExhausted:
     case grpc.aborted:
     case grpc.outOfRange:
     case grpc.internal:

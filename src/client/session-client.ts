@@ -75,7 +75,7 @@ export class SessionClient extends SessionReader {
       wire,
       writer: this.#writer,
       store,
-      log: () => this.log(),
+      log: (options) => this.log(options),
     });
     this.#place = new SessionPlace(this.#writer);
     this.#reminders = new SessionReminders(id, wire, this.#writer);
@@ -163,7 +163,10 @@ export class SessionClient extends SessionReader {
     return this.#writer.write<TodoWriteResult>(commands.todoWrite, opId, command);
   }
 
-  /** Its background jobs in the order of their start, and the kinds that can be started (docs/jobs.md). */
+  /**
+   * Its background jobs in the order of their start, and the kinds that can be started (docs/jobs.md). Of a closed session:
+   * all it ever had, by its log.
+   */
   jobs(options: ReadOptions = {}): Promise<JobsView> {
     return this.#jobs.view(options);
   }

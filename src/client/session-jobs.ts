@@ -9,7 +9,17 @@ import { jobIdSchema, jobKillSchema, jobStartSchema } from "../contracts/schemas
 import type { JobKillResult, JobStartResult, JobsView, JobView } from "../contracts/session.js";
 import type { Store } from "../contracts/store.js";
 import { publicJob, snapshotOf } from "../domain/job-views.js";
-import { emptyJobs, foldJobs, isEnd, jobOf, type JobRecord } from "../domain/jobs.js";
+import { utf8Bytes } from "../domain/guards.js";
+import { headBytes } from "../domain/job-bytes.js";
+import {
+  emptyJobs,
+  foldJobs,
+  isEnd,
+  jobOf,
+  maxLabelBytes,
+  type JobRecord,
+  type JobsState,
+} from "../domain/jobs.js";
 import { readStream } from "../store/stream-reader.js";
 import { JobOutputReader, type JobOutputPiece } from "./job-output.js";
 import { pause } from "./pause.js";
@@ -22,7 +32,7 @@ import { jobStart } from "../store/job-output.js";
 export interface StartJobOptions {
   /** One of `JobsView.kinds`. */
   readonly kind: string;
-  /** One line; default the first line of `input.command`, else the kind. */
+  /** One line; default the first line of `input.command`, cut to 1 KiB, else the kind. */
   readonly label?: string;
   /** What the kind is to do, e.g. `{command}` of `bash`; the host checks it. */
   readonly input: JsonObject;
@@ -55,7 +65,7 @@ export interface SessionJobsParts {
   readonly wire: Wire;
   readonly writer: SessionWriter;
   readonly store: Pick<Store, "list" | "read"> | undefined;
-  log(): AsyncIterable<LogEntry>;
+  log(options?: QueryOptions): AsyncIterable<LogEntry>;
 }
 
 /** How often a followed job's output is looked for, ms. */
@@ -73,8 +83,11 @@ export class SessionJobs {
     this.#parts = parts;
   }
 
-  view(options: QueryOptions = {}): Promise<JobsView> {
-    return this.#parts.wire.query<JobsView>(this.#parts.session, queries.jobs, {}, options);
+  async view(options: QueryOptions = {}): Promise<JobsView> {
+    const view = await this.#ask(options);
+    if (view.state !== "closed" || view.jobs.length > 0) return view;
+    const { jobs } = await this.#recorded(options);
+    return { ...view, jobs: jobs.map((record) => viewOf(this.#parts.session, record)) };
   }
 
   async start(options: StartJobOptions): Promise<Exclude<JobStartResult, Refusal>> {
@@ -172,10 +185,14 @@ export class SessionJobs {
     };
   }
 
+  #ask(options: QueryOptions): Promise<JobsView> {
+    return this.#parts.wire.query<JobsView>(this.#parts.session, queries.jobs, {}, options);
+  }
+
   /** By the session, else by its log: a session that has closed keeps no record of its jobs. JOB_NOT_FOUND. */
   async #find(jobId: string, options: QueryOptions = {}): Promise<JobView> {
     parseInput(jobIdSchema, jobId, "job id");
-    const { jobs } = await this.view(options);
+    const { jobs } = await this.#ask(options);
     const known = jobs.find((job) => job.id === jobId);
     if (known !== undefined) return known;
     const { record } = await this.#fromLog(jobId);
@@ -206,15 +223,27 @@ export class SessionJobs {
   async #fromLog(
     jobId: string,
   ): Promise<{ readonly record?: JobRecord; readonly settled?: EntryOf<"job/settled"> }> {
-    let jobs = emptyJobs;
-    let record: JobRecord | undefined;
     let settled: EntryOf<"job/settled"> | undefined;
-    for await (const entry of this.#parts.log()) {
-      jobs = foldJobs(jobs, entry);
-      record = jobOf(jobs, jobId) ?? record;
-      if (entry.type === "job/settled" && entry.data.id === jobId) settled ??= entry;
-    }
+    const record = jobOf(
+      await this.#recorded({}, (entry) => {
+        if (entry.type === "job/settled" && entry.data.id === jobId) settled ??= entry;
+      }),
+      jobId,
+    );
     return { ...(record && { record }), ...(settled && { settled }) };
+  }
+
+  /** All jobs the session ever had: its log keeps also what the session has dropped. */
+  async #recorded(
+    options: QueryOptions = {},
+    visit: (entry: LogEntry) => void = () => undefined,
+  ): Promise<JobsState> {
+    let jobs = emptyJobs;
+    for await (const entry of this.#parts.log(options)) {
+      if (entry.type !== "job/removed") jobs = foldJobs(jobs, entry);
+      visit(entry);
+    }
+    return jobs;
   }
 
   /** The one result of a final-output job. */
@@ -250,12 +279,12 @@ function defaultLabel(kind: string, input: JsonObject): string {
   const command: unknown =
     typeof input === "object" && input !== null ? input["command"] : undefined;
   if (typeof command !== "string") return kind;
-  return (
-    command
-      .split(/\r\n|[\n\r\u2028\u2029]/u)
-      .find((line) => line.trim() !== "")
-      ?.trim() ?? kind
-  );
+  const line = command
+    .split(/\r\n|[\n\r\u2028\u2029]/u)
+    .find((text) => text.trim() !== "")
+    ?.trim();
+  if (line === undefined || utf8Bytes(line) <= maxLabelBytes) return line ?? kind;
+  return `${headBytes(line, maxLabelBytes - utf8Bytes("…"))}…`;
 }
 
 function viewOf(session: string, record: JobRecord): JobView {

@@ -15,7 +15,7 @@ import { commands, queries } from "../../src/contracts/names.js";
 import { sessionConfigSchema } from "../../src/contracts/schemas/config.js";
 import { parseInput } from "../../src/contracts/schemas/parse.js";
 import { configureSchema } from "../../src/contracts/schemas/session.js";
-import type { JobView } from "../../src/contracts/session.js";
+import type { JobsView, JobView } from "../../src/contracts/session.js";
 import type { Store } from "../../src/contracts/store.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { jobStreamId } from "../../src/store/job-output.js";
@@ -35,6 +35,7 @@ class FakeWire implements Wire {
   away: Error | undefined;
   status$: SessionRunStatus | undefined = { open: true, status: "RUNNING" };
   asked = 0;
+  state: JobsView["state"] = "idle";
 
   query<T>(_session: string, name: string): Promise<T> {
     if (name === queries.jobs) this.asked++;
@@ -42,7 +43,7 @@ class FakeWire implements Wire {
     const lastSeq = this.entries.length - 1;
     const answer =
       name === queries.jobs
-        ? { jobs: this.jobs, kinds: ["bash"], state: "idle" }
+        ? { jobs: this.jobs, kinds: ["bash"], state: this.state }
         : { entries: this.entries, lastSeq, state: "idle" };
     return Promise.resolve(answer as T);
   }
@@ -122,6 +123,35 @@ function texts(pieces: readonly JobOutputPiece[]): string {
 
 const text = (value: string) => new TextEncoder().encode(value);
 
+describe("the jobs of a closed session", () => {
+  const start = { kind: "bash", label: "yes", startedAt: 5, output: "stream", nonce: "n" } as const;
+  const settled = { status: "completed", detail: "exit code: 0", finishedAt: 9 } as const;
+
+  beforeEach(() => {
+    for (const id of ["bash-1", "bash-2"]) {
+      wire.add("job/start", { ...start, id });
+      wire.add("job/settled", { ...settled, id });
+    }
+    wire.add("job/removed", { ids: ["bash-1", "bash-2"] });
+  });
+
+  test("are listed from its log", async () => {
+    wire.state = "closed";
+    expect(await session.jobs()).toEqual({
+      jobs: [ended, { ...ended, id: "bash-2", workflowId: "s/job/bash-2/n" }],
+      kinds: ["bash"],
+      state: "closed",
+    });
+    expect(await session.waitJob("bash-2")).toMatchObject({ id: "bash-2", status: "completed" });
+  });
+
+  test("are those it names itself when it does, and an open session's list is what it says", async () => {
+    expect((await session.jobs()).jobs).toEqual([]);
+    [wire.state, wire.jobs] = ["closed", [running]];
+    expect((await session.jobs()).jobs).toEqual([running]);
+  });
+});
+
 describe("starting a job", () => {
   test.each([
     [{ kind: "bash", input: { command: "npm test" } }, "npm test"],
@@ -136,6 +166,27 @@ describe("starting a job", () => {
     expect(wire.writes).toEqual([
       { name: commands.jobStart, id: "op", payload: { opId: "op", kind, label, input } },
     ]);
+  });
+
+  test.each([
+    ["x", 1_021],
+    ["é", 510],
+    ["👍", 255],
+  ])(
+    "has a label of at most 1,024 bytes from a long line of %j, cut between characters",
+    async (character, kept) => {
+      const command = `${character.repeat(2_000)}\nls`;
+      await session.startJob({ kind: "bash", input: { command } });
+      expect(wire.writes).toMatchObject([
+        { payload: { label: `${character.repeat(kept)}…`, input: { command } } },
+      ]);
+    },
+  );
+
+  test("counts the label that is sent against the limit, not the line it is made from", async () => {
+    const command = "x".repeat(200 * 1024);
+    await session.startJob({ kind: "bash", input: { command } });
+    expect(wire.writes).toHaveLength(1);
   });
 
   test("has an id of its own each time, unless one is given", async () => {

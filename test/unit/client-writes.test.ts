@@ -98,6 +98,7 @@ describe("what a failure means", () => {
   test.each([
     [14, "connection refused", "transport"],
     [8, "busy", "transport"],
+    [8, "consistent query buffer is full, this may be caused by too many queries", "worker"],
     [4, "deadline", "worker"],
     [9, "Cannot query workflow due to Workflow Task in failed state.", "task"],
     [9, "no poller seen for task queue recently", "worker"],
