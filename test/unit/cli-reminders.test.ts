@@ -334,7 +334,7 @@ describe("remind delete", () => {
     expect(await line(session, ["remind", "delete", "s-1", "schedule-9"])).toEqual({
       exitCode: 1,
       stdout: "",
-      stderr: "schedule_not_found: session s-1 has no active reminder schedule-9\n",
+      stderr: "error: schedule_not_found: session s-1 has no active reminder schedule-9\n",
     });
     const { exitCode, stdout } = await line(session, ["remind", "delete", "s-1", "x", "--json"]);
     expect({ exitCode, answer: JSON.parse(stdout) as unknown }).toEqual({

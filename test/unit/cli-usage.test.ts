@@ -58,6 +58,14 @@ describe("the version", () => {
 });
 
 describe("a mistake on the command line", () => {
+  it.each(["0", "-1", "1.5", "many"])("is worker --max-jobs %s", async (jobs) => {
+    expect(await line("worker", "--max-jobs", jobs)).toEqual({
+      exitCode: 2,
+      stdout: "",
+      stderr: `error: USAGE: --max-jobs expected a whole number of at least 1, got "${jobs}"\n`,
+    });
+  });
+
   it.each([
     [["strat"], 'unknown command "strat"; did you mean "start"?'],
     [["sesions"], 'unknown command "sesions"; did you mean "sessions"?'],

@@ -143,7 +143,8 @@ export const remindDeleteCommand = command({
     else if (answer.deleted) io.stdout.write(`${answer.id} is deleted\n`);
     else
       io.stderr.write(
-        oneLine(`${answer.code}: session ${session} has no active reminder ${answer.id}`) + "\n",
+        oneLine(`error: ${answer.code}: session ${session} has no active reminder ${answer.id}`) +
+          "\n",
       );
     return answer.deleted ? 0 : 1;
   },

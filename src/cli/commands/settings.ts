@@ -33,11 +33,12 @@ export function sessionIdOf(words: readonly string[], command: string): string {
   return id;
 }
 
-/** A whole number of an option. Throws USAGE. */
-export function wholeNumber(text: string, option: string): number {
-  if (!/^-?\d{1,15}$/.test(text))
-    throw usage(`${option} expected a whole number, got ${JSON.stringify(text)}`);
-  return Number(text);
+/** A whole number of an option, at least `least` where that is given. Throws USAGE. */
+export function wholeNumber(text: string, option: string, least?: number): number {
+  const number = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= (least ?? -Infinity)) return number;
+  const wanted = least === undefined ? "a whole number" : `a whole number of at least ${least}`;
+  throw usage(`${option} expected ${wanted}, got ${JSON.stringify(text)}`);
 }
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

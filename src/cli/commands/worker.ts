@@ -44,7 +44,7 @@ export const workerCommand = command({
     const maxJobs =
       options["max-jobs"] === undefined
         ? {}
-        : { maxJobs: wholeNumber(options["max-jobs"], "--max-jobs") };
+        : { maxJobs: wholeNumber(options["max-jobs"], "--max-jobs", 1) };
     const parts = await workerParts(context, settings, options.tools);
     const report = (line: string) => io.stderr.write(`${oneLine(line)}\n`);
     const backend = await context.backend({ home: settings.home, register: true, report });
