@@ -36,7 +36,7 @@ export class Interrupts {
 
   stop(reason: Stop): void {
     if (!this.signal.aborted) this.#controller.abort(reason);
-    else if (reason.why !== "EPIPE") this.#leave(reason.exitCode);
+    else if (isSignal(reason)) this.#leave(reason.exitCode);
   }
 
   #leave(exitCode: number): void {
@@ -63,10 +63,11 @@ export class Interrupts {
 export function tellStopping({ stop, stderr }: Pick<Io, "stop" | "stderr">): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stopped = () => {
-    const { why } = stopOf(stop);
+    const reason = stopOf(stop);
     // Nobody reads any more.
-    if (why === "EPIPE") return;
-    const again = why === "SIGINT" ? "Ctrl-C again to leave at once" : "again to leave at once";
+    if (!isSignal(reason)) return;
+    const again =
+      reason.why === "SIGINT" ? "Ctrl-C again to leave at once" : "again to leave at once";
     timer = setTimeout(
       () => stderr.write(`stopping: waiting for what runs (${again})\n`),
       noticeableMs,
@@ -82,3 +83,7 @@ export function tellStopping({ stop, stderr }: Pick<Io, "stop" | "stderr">): () 
 
 /** A stop that takes no longer needs no words. */
 const noticeableMs = 700;
+
+function isSignal({ why }: Stop): boolean {
+  return why === "SIGINT" || why === "SIGTERM";
+}

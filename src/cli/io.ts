@@ -4,8 +4,9 @@ export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Reading it throws WORKSPACE when the directory was deleted. */
   readonly cwd: string;
-  /** Aborted by SIGINT, SIGTERM, or a reader of the output that went away; its reason is a `Stop`. */
+  /** Aborted by SIGINT, SIGTERM, or an output that cannot be written; its reason is a `Stop`. */
   readonly stop: AbortSignal;
   /** Asked when the process is to end at once, until the result is called: names what stays behind. */
   onForcedExit?(remains: () => Promise<string | undefined>): () => void;
@@ -30,9 +31,9 @@ export interface Output {
   off?(event: "resize", listener: () => void): unknown;
 }
 
-/** Why the command is to end, and the exit code when that cuts its work short. */
+/** Why the command is to end (`EPIPE`: a reader went away; `WRITE`: an output failed otherwise), and the exit code when that cuts its work short. */
 export interface Stop {
-  readonly why: "SIGINT" | "SIGTERM" | "EPIPE";
+  readonly why: "SIGINT" | "SIGTERM" | "EPIPE" | "WRITE";
   readonly exitCode: number;
 }
 
@@ -40,6 +41,7 @@ export const stops: Readonly<Record<Stop["why"], Stop>> = {
   SIGINT: { why: "SIGINT", exitCode: 130 },
   SIGTERM: { why: "SIGTERM", exitCode: 143 },
   EPIPE: { why: "EPIPE", exitCode: 0 },
+  WRITE: { why: "WRITE", exitCode: 1 },
 };
 
 export function stopOf(signal: AbortSignal): Stop {

@@ -1,9 +1,12 @@
 #!/usr/bin/env node
 import { commands } from "./commands/index.js";
+import { currentDirectory } from "./current-directory.js";
+import { failureJson, failureText } from "./failure.js";
 import { Interrupts } from "./interrupts.js";
 import { stops, type Io } from "./io.js";
+import { watchOutputs } from "./outputs.js";
 import { packageVersion } from "./package.js";
-import { runCli } from "./run.js";
+import { asksForJson, runCli } from "./run.js";
 
 const interrupts = new Interrupts({
   exit: (exitCode) => process.exit(exitCode),
@@ -14,20 +17,21 @@ process.on("SIGINT", () => interrupts.stop(stops.SIGINT));
 process.on("SIGTERM", () => interrupts.stop(stops.SIGTERM));
 // A terminal that was closed: what can be put away is.
 process.on("SIGHUP", () => interrupts.stop(stops.SIGTERM));
-for (const output of [process.stdout, process.stderr]) {
-  output.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
-    interrupts.stop(stops.EPIPE);
-  });
-}
 
+const argv = process.argv.slice(2);
 const writeError = process.stderr.write.bind(process.stderr);
+const outputs = watchOutputs(process, {
+  stop: (reason) => interrupts.stop(reason),
+  tell: (error) => void writeError((asksForJson(argv) ? failureJson : failureText)(error, false)),
+});
 const io: Io = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
-  cwd: process.cwd(),
+  get cwd() {
+    return currentDirectory(() => process.cwd());
+  },
   stop: interrupts.signal,
   onForcedExit: (remains) => interrupts.onForcedExit(remains),
   divertErrors(sink) {
@@ -41,7 +45,7 @@ const io: Io = {
   },
 };
 
-const code = await runCli(process.argv.slice(2), io, {
+const code = await runCli(argv, io, {
   commands,
   version: packageVersion,
   openBackend: async (request, from) =>
@@ -53,4 +57,4 @@ await Promise.all(
     (output) => new Promise((done) => output.write("", () => done(undefined))),
   ),
 );
-process.exit(code);
+process.exit(outputs.failed ? 1 : code);

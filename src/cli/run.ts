@@ -38,6 +38,8 @@ export async function runCli(argv: readonly string[], io: Io, parts: CliParts): 
       io.stdout.write(text);
       return 0;
     }
+    // No command goes on in a directory that was deleted: what it starts would fail on it.
+    void io.cwd;
     return await withBackends(io, parts, tell, (context) =>
       request.command.run(context, request.words, request.options),
     );
@@ -50,8 +52,8 @@ export async function runCli(argv: readonly string[], io: Io, parts: CliParts): 
   }
 }
 
-/** Asked of the words as they are: a command line with a mistake has no options yet. */
-function asksForJson(argv: readonly string[]): boolean {
+/** Are failures to be JSON? Asked of the words as they are: a command line with a mistake has no options yet. */
+export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf("--");
   return argv.slice(0, end === -1 ? undefined : end).includes("--json");
 }

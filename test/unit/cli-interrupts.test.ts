@@ -1,7 +1,9 @@
+import { EventEmitter } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Interrupts, tellStopping } from "../../src/cli/interrupts.js";
 import { stops, type Stop } from "../../src/cli/io.js";
 import { leftBehind } from "../../src/cli/left-behind.js";
+import { watchOutputs } from "../../src/cli/outputs.js";
 import { fakeIo } from "../support/fake-cli.js";
 
 afterEach(() => {
@@ -104,5 +106,52 @@ describe("the server that a forced exit leaves", () => {
     ["has other users", { ...last, users: [user(7), user(8)] }],
   ])("is not told when it %s", (_what, status) => {
     expect(leftBehind(status, 7)).toBeUndefined();
+  });
+});
+
+describe("an output that cannot be written", () => {
+  function watched() {
+    const [stdout, stderr] = [new EventEmitter(), new EventEmitter()];
+    const told: string[] = [];
+    const state = watchOutputs(
+      { stdout, stderr },
+      { stop: ({ why }) => told.push(why), tell: ({ message }) => told.push(message) },
+    );
+    const fail = (output: EventEmitter, code: string) =>
+      output.emit("error", Object.assign(new Error(`${code}: no`), { code }));
+    return { stdout, stderr, told, state, fail };
+  }
+
+  it("ends the command with a failure that is told once", () => {
+    const { stdout, stderr, told, state, fail } = watched();
+    fail(stdout, "ENOSPC");
+    fail(stdout, "ERR_STREAM_DESTROYED");
+    fail(stderr, "ENOSPC");
+    expect(told).toEqual(["cannot write to stdout: ENOSPC: no", "WRITE"]);
+    expect(state.failed).toBe(true);
+  });
+
+  it("is silent when it is stderr", () => {
+    const { stderr, told, state, fail } = watched();
+    fail(stderr, "ENOSPC");
+    expect({ told, failed: state.failed }).toEqual({ told: ["WRITE"], failed: true });
+  });
+
+  it.each(["EPIPE", "EIO"])("is no failure when its reader went away (%s)", (code) => {
+    const { stdout, told, state, fail } = watched();
+    fail(stdout, code);
+    expect({ told, failed: state.failed }).toEqual({ told: ["EPIPE"], failed: false });
+  });
+
+  it("does not force an exit, nor say that it waits", () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { under, told } = interrupts();
+    const io = fakeIo();
+    const end = tellStopping({ ...io, stop: under.signal });
+    under.stop(stops.WRITE);
+    under.stop(stops.WRITE);
+    vi.advanceTimersByTime(10_000);
+    end();
+    expect({ told, said: io.err.text }).toEqual({ told: [], said: "" });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/cli/commands/index.js";
+import { currentDirectory } from "../../src/cli/current-directory.js";
 import { runCli } from "../../src/cli/run.js";
 import { fakeIo, noBackend } from "../support/fake-cli.js";
 
@@ -123,5 +124,39 @@ describe("a mistake on the command line", () => {
 
   it("is no JSON for a --json that is a word", async () => {
     expect((await line("show", "--", "--json", "x")).stderr).toMatch(/^error: USAGE: /);
+  });
+});
+
+describe("a current directory that was deleted", () => {
+  it("is told in one line by every command", async () => {
+    const deleted = () => {
+      throw new Error("ENOENT: no such file or directory, uv_cwd");
+    };
+    for (const { name, minWords } of commands) {
+      const io = fakeIo();
+      const gone = {
+        ...io,
+        get cwd() {
+          return currentDirectory(deleted);
+        },
+      };
+      const argv = [...name.split(" "), ...Array.from({ length: minWords }, () => "x")];
+      const exitCode = await runCli(argv, gone, {
+        commands,
+        version: "0",
+        openBackend: noBackend,
+      });
+      expect({ name, exitCode, stdout: io.out.text, stderr: io.err.text }).toEqual({
+        name,
+        exitCode: 1,
+        stdout: "",
+        stderr:
+          "error: WORKSPACE: the current directory no longer exists; change to one that does\n",
+      });
+    }
+  });
+
+  it("is what is asked when it is there", () => {
+    expect(currentDirectory(() => "/there")).toBe("/there");
   });
 });
