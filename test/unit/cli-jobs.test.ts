@@ -161,6 +161,7 @@ describe("jobs logs", () => {
       asked.push([job, follow]);
       yield* pieces;
     },
+    waitJob: () => Promise.resolve(failed),
   });
   const both = printing(
     text("stdout", 0, "one\n"),
@@ -232,6 +233,46 @@ describe("jobs logs", () => {
       { stream: "stderr", offset: 0, text: "oops\u001b[31m!\n" },
       { stream: "stdout", offset: 4, text: "two" },
     ]);
+  });
+
+  describe("of a job whose worker was lost", () => {
+    const note = "[output may be incomplete: worker lost]\n";
+    const lost: JobView = { ...failed, status: "failed", detail: "worker lost: no worker on h" };
+    const logs = (job: JobView, shown: Partial<Session>, ...more: readonly string[]) =>
+      line({ ...shown, waitJob: () => Promise.resolve(job) }, [
+        "jobs",
+        "logs",
+        "s-1",
+        "j",
+        ...more,
+      ]);
+
+    it.each([[[]], [["--follow"]], [["--stream", "stdout"]], [["--json"]]])(
+      "ends with a note on stderr (%j)",
+      async (more) => {
+        const plain = await logs(failed, both, ...more);
+        const { exitCode, stdout, stderr } = await logs(lost, both, ...more);
+        expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: plain.stdout });
+        expect(stderr).toBe(plain.stderr + note);
+      },
+    );
+
+    it("has the note on a line of its own", async () => {
+      const open = printing(text("stderr", 0, "half"));
+      expect((await logs(lost, open)).stderr).toBe(`half\n${note}`);
+      const io = fakeIo({ tty: true });
+      const shown = { ...open, waitJob: () => Promise.resolve(lost) };
+      expect((await line(shown, ["jobs", "logs", "s-1", "j"], io)).stderr).toBe(`half\n${note}`);
+    });
+
+    it("has no note while it lives, or when nobody can say how it ended", async () => {
+      const { finishedAt: _, ...live } = lost;
+      expect((await logs({ ...live, status: "stopping" }, both)).stderr).not.toContain(note);
+      const away = () => Promise.reject(new LonghaulError("NO_WORKER", "nobody"));
+      const answer = await line({ ...both, waitJob: away }, ["jobs", "logs", "s-1", "j"]);
+      expect(answer).toMatchObject({ exitCode: 0, stdout: "one\ntwo" });
+      expect(answer.stderr).not.toContain("NO_WORKER");
+    });
   });
 
   it("stops following on Ctrl-C", async () => {

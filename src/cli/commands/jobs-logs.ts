@@ -1,4 +1,6 @@
 import type { JobOutputPiece } from "../../client/job-output.js";
+import { LonghaulError } from "../../contracts/errors.js";
+import type { Session } from "../backend.js";
 import { command, homeOption, type Context } from "../command.js";
 import { stopOf, type Output } from "../io.js";
 import { usage } from "../parse.js";
@@ -23,6 +25,7 @@ export const jobsLogsCommand = command({
   },
   details: [
     "What went to stderr goes to stderr. A terminal gets it without control characters, a pipe or file byte for byte.",
+    "A note on stderr tells when the job's worker was lost: its last output may be missing then.",
     "The model's own reading of the output is not moved.",
   ],
   async run(context, words, options) {
@@ -32,9 +35,8 @@ export const jobsLogsCommand = command({
     const only = options.stream === undefined ? undefined : streamOf(options.stream);
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
-    const pieces = backend
-      .session(id)
-      .jobOutput(job, { follow: options.follow === true, signal: io.stop });
+    const session = backend.session(id);
+    const pieces = session.jobOutput(job, { follow: options.follow === true, signal: io.stop });
     const printer = options.json === true ? jsonPrinter(context) : bytePrinter(context);
     try {
       const printing = (async () => {
@@ -47,13 +49,32 @@ export const jobsLogsCommand = command({
     } finally {
       printer.end();
     }
+    if (!io.stop.aborted && (await context.orStop(lostWorker(session, job, io.stop))))
+      printer.note("[output may be incomplete: worker lost]");
     return io.stop.aborted ? stopOf(io.stop).exitCode : 0;
   },
 });
 
+/** Did the job end with its worker? When nobody can say, the output is shown without a word about it. */
+async function lostWorker(
+  session: Pick<Session, "waitJob">,
+  job: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const { finishedAt, detail } = await session.waitJob(job, { timeoutMs: 1, signal });
+    return finishedAt !== undefined && detail?.startsWith("worker lost") === true;
+  } catch (error) {
+    if (error instanceof LonghaulError) return false;
+    throw error;
+  }
+}
+
 interface Printer {
   piece(piece: JobOutputPiece): void;
   end(): void;
+  /** A line on stderr, after the end. */
+  note(line: string): void;
 }
 
 function jsonPrinter({ io }: Context): Printer {
@@ -61,6 +82,7 @@ function jsonPrinter({ io }: Context): Printer {
     piece: ({ stream, offset, text }) =>
       void io.stdout.write(`${JSON.stringify({ stream, offset, text })}\n`),
     end() {},
+    note: (line) => void io.stderr.write(`${line}\n`),
   };
 }
 
@@ -77,6 +99,10 @@ function bytePrinter({ io }: Context): Printer {
     },
     end() {
       for (const sink of sinks.values()) sink.end();
+    },
+    note(line) {
+      const open = sinks.get("stderr")?.lineOpen === true;
+      io.stderr.write(`${open ? "\n" : ""}${line}\n`);
     },
   };
 }
@@ -101,8 +127,10 @@ class Sink {
   }
 
   put({ text, bytes }: JobOutputPiece): void {
-    if (this.#cleaner === undefined) this.#output.write(bytes);
-    else this.#show(this.#cleaner.push(text));
+    if (this.#cleaner === undefined) {
+      this.#lineOpen = bytes.at(-1) !== newline;
+      this.#output.write(bytes);
+    } else this.#show(this.#cleaner.push(text));
   }
 
   /** A prompt that follows begins on a line of its own. */
@@ -110,6 +138,12 @@ class Sink {
     if (this.#cleaner === undefined) return;
     this.#show(this.#cleaner.end());
     if (this.#lineOpen) this.#output.write("\n");
+    this.#lineOpen = false;
+  }
+
+  /** Was the last line left without its end? */
+  get lineOpen(): boolean {
+    return this.#lineOpen;
   }
 
   #show(text: string): void {
@@ -119,6 +153,7 @@ class Sink {
   }
 }
 
+const newline = 10;
 const streams = ["stdout", "stderr"] as const;
 
 function streamOf(text: string): (typeof streams)[number] {
