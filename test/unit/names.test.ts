@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import * as names from "../../src/contracts/names.js";
 
@@ -68,4 +69,13 @@ test("the wire names are what they were", () => {
   expect(hostJobsQueue("h-1")).toBe("longhaul.host.h-1.jobs");
   expect(jobWorkflowId("s", "bash-1", "n")).toBe("s/job/bash-1/n");
   expect(hostControlQueue("h-1")).toBe("longhaul.host.h-1.control");
+});
+
+test("a cluster made with Docker Compose has every search attribute", async () => {
+  const script = await readFile(
+    new URL("../../deploy/compose/namespace.sh", import.meta.url),
+    "utf8",
+  );
+  const made = [...script.matchAll(/(Longhaul\w+)=(\w+)/gu)].map(([, name, type]) => [name, type]);
+  expect(Object.fromEntries(made)).toEqual(names.searchAttributes);
 });
