@@ -101,7 +101,7 @@ describe.concurrent("a job that a client starts", () => {
     const stopping = (await lab.entries(session)).find(({ type }) => type === "job/stopping");
     expect(stopping?.data).toMatchObject({ id, reason: "enough" });
     await session.close();
-    expect((await session.jobs()).jobs).toEqual([]);
+    expect((await session.jobs()).jobs).toMatchObject([{ id, status: "killed" }]);
     await expect(session.waitJob(id)).resolves.toMatchObject({ status: "killed" });
     const kept = await all(session.jobOutput(id, { follow: true }));
     expect(textOf(kept, "stdout")).toBe("here\n");
