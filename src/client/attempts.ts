@@ -13,6 +13,8 @@ export interface Bounded {
 export interface AttemptOptions {
   /** Epoch ms; no attempt begins or lasts longer. */
   readonly deadline: number;
+  /** No attempt begins with less time than this, ms: nobody could answer it. Default 0. */
+  readonly leastMs?: number;
   /** Longest single attempt, ms: a lost answer is asked for again. Default 10,000. */
   readonly attemptMs?: number;
   /** Ends the call; it then rejects with ABORTED. */
@@ -32,9 +34,9 @@ export async function attemptUntil<T>(
   options: AttemptOptions,
   call: () => Promise<T>,
 ): Promise<T> {
-  const { deadline, attemptMs = 10_000, signal } = options;
+  const { deadline, leastMs = 0, attemptMs = 10_000, signal } = options;
   let last: Trouble = { kind: "retry", why: "worker", message: "no answer" };
-  for (let attempt = 0; Date.now() < deadline; attempt++) {
+  for (let attempt = 0; Date.now() + leastMs < deadline; attempt++) {
     throwIfEnded(bounds, signal);
     try {
       return await attemptOnce(bounds, Math.min(deadline, Date.now() + attemptMs), signal, call);

@@ -128,6 +128,8 @@ export class TemporalWire implements Wire {
           this.#bounds,
           {
             deadline,
+            // One that waited behind another write is not sent in its last moment: then it is certain that it was not.
+            leastMs: Math.min(50, this.#timeoutMs / 10),
             gone: () => this.#gone(session),
             late: async (last) => {
               if (!sent) return this.#late(session, last, this.#timeoutMs, unsent);
