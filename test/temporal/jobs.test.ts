@@ -82,7 +82,7 @@ describe.concurrent("a background job of a session", () => {
     ]);
   });
 
-  test("adds four events to its session's history beside workflow tasks, and a kill four more", async ({
+  test("adds four events to its session's history beside workflow tasks, and a kill at most four more", async ({
     lab,
   }) => {
     const todo = { tool: "todo_write", args: { todos: [] } };
@@ -125,7 +125,9 @@ describe.concurrent("a background job of a session", () => {
     const two = await ownEvents(lab, plain.id);
     // The second prompt of the plain session is an update, two events.
     expect((await ownEvents(lab, told.id)) - (two - 2)).toBe(4);
-    expect((await ownEvents(lab, killed.id)) - two - 4).toBe(4);
+    const killing = (await ownEvents(lab, killed.id)) - two - 4;
+    // The signal and its answer; and a timer, unless the job ends before it would be armed.
+    expect([2, 4]).toContain(killing);
   });
 
   test("is killed within seconds by whoever may, and killed twice is killed once", async ({
