@@ -96,7 +96,8 @@ test.concurrent("bursts of updates during turns of several calls never diverge o
               steps: [
                 { text: "looking", calls: [call("s-1"), call("s-2")] },
                 { calls: [call("s-3")] },
-                { text: "done" },
+                // A steer that comes late forces one more step.
+                { text: "done", repeat: 50 },
               ],
             },
           ],
@@ -153,6 +154,7 @@ test.concurrent("any mix of commands, good and bad, by signal and update, leaves
                   text: "done",
                   failures: index % 3 === 0 ? [{ code: "SERVER", retryAfterMs: 20 }] : [],
                 },
+                { text: "done", repeat: 50 },
               ],
             },
           ],
