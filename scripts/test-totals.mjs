@@ -28,8 +28,32 @@ export function totals() {
   return sum;
 }
 
+/** The failed tests of the last run with their first error, one text each: a log may be cut, and its end is read first. */
+export function failures() {
+  if (!existsSync(reportsDirectory)) return [];
+  return readdirSync(reportsDirectory).flatMap((file) => {
+    const report = JSON.parse(readFileSync(join(reportsDirectory, file), "utf8"));
+    const project = file.replace(/\.json$/, "");
+    return report.testResults
+      .filter((result) => result.status === "failed")
+      .flatMap((result) => {
+        const failed = result.assertionResults.filter((test) => test.status === "failed");
+        const tests = failed.map((test) => ({
+          title: test.fullName,
+          message: test.failureMessages[0] ?? "",
+        }));
+        if (tests.length === 0) tests.push({ title: result.name, message: result.message });
+        return tests.map(({ title, message }) => {
+          const lines = message.split("\n").slice(0, 12);
+          return `${project}: ${title}\n  ${lines.join("\n  ")}`;
+        });
+      });
+  });
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const broken = Number(process.argv[process.argv.indexOf("--broken") + 1]) || 0;
   const { passed, failed } = totals();
+  for (const failure of failures()) console.log(`== failed: ${failure}`);
   console.log(`${passed} passed, ${Math.max(failed, broken)} failed`);
 }

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { reportOf, reportsDirectory, totals } from "./test-totals.mjs";
+import { failures, reportOf, reportsDirectory, totals } from "./test-totals.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const lanes = [
@@ -35,6 +35,7 @@ if (!failed) {
 }
 const sum = totals();
 if (failed && sum.failed === 0) sum.failed = 1;
+for (const failure of failures()) console.log(`== failed: ${failure}`);
 console.log(`${sum.passed} passed, ${sum.failed} failed`);
 process.exitCode = failed || sum.failed > 0 ? 1 : 0;
 
