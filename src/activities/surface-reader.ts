@@ -3,6 +3,7 @@ import type { Message } from "../contracts/content.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { RequestHeader } from "../contracts/header.js";
 import type { SurfaceNode } from "../contracts/session.js";
+import { presentNodes } from "../domain/archived-nodes.js";
 import { chain, deriveMessages, hashNode } from "../domain/surface.js";
 import type { SessionSource } from "./session-source.js";
 
@@ -120,7 +121,7 @@ export class SurfaceReader {
       if (page.nodes.length === 0) break;
       // Another call of this process may have filled the same place meanwhile.
       if (cached.nodes.length !== from) continue;
-      this.#append(key, cached, page.nodes);
+      this.#append(key, cached, presentNodes(page));
     }
     return cached;
   }

@@ -11,6 +11,7 @@ import type {
 } from "../contracts/session.js";
 import type { TodoItem } from "../contracts/todo.js";
 import { foldOutcome, type Outcome } from "../domain/outcome.js";
+import { presentNodes } from "../domain/archived-nodes.js";
 import { deriveMessages } from "../domain/surface.js";
 import type {
   ReadOptions,
@@ -75,9 +76,9 @@ export class SessionReader {
     const nodes: SurfaceNode[] = [];
     let page = await this.#wire.query<SurfacePage>(this.id, queries.surface, null);
     for (
-      nodes.push(...page.nodes);
+      nodes.push(...presentNodes(page));
       page.nodes.length > 0 && nodes.length < page.length;
-      nodes.push(...page.nodes)
+      nodes.push(...presentNodes(page))
     ) {
       page = await this.surface({ from: nodes.length, to: page.length });
     }

@@ -20,7 +20,7 @@ export interface CallModelInput extends SessionRef {
   readonly retry: number;
   /** `seq` of the `request/header` entry in force. */
   readonly headerSeq: number;
-  /** Digest of the archived segment the surface starts from; empty string when there is none. */
+  /** Name of the archived segment the log of this run goes on from; empty when there is none. */
   readonly base: string;
   /** Number of surface nodes the model is shown. */
   readonly length: number;
@@ -28,6 +28,29 @@ export interface CallModelInput extends SessionRef {
   readonly digest: string;
   /** Deadline of the call, ms. */
   readonly timeoutMs: number;
+  /** A summary for a compaction: this stands after those messages as a user's (spec/harness §6). */
+  readonly summary?: { readonly instruction: string; readonly maxTokens: number };
+}
+
+/** Entries `from` to `to` of the log are to be archived; the text of their segment has the name `digest` (design D8). */
+export interface ArchiveLogInput extends SessionRef {
+  readonly from: number;
+  readonly to: number;
+  /** Name of the segment before, empty for the first. */
+  readonly previous: string;
+  readonly digest: string;
+  /** Names of texts to be kept beside it. */
+  readonly bodies: readonly string[];
+}
+
+/** Texts a checkpoint tells by name. */
+export interface FetchBodiesInput extends SessionRef {
+  readonly names: readonly string[];
+}
+
+/** JSON by name; one that is not in the store is left out. */
+export interface FetchBodiesAnswer {
+  readonly bodies: { readonly [name: string]: string };
 }
 
 export interface RunToolInput extends SessionRef {
@@ -143,6 +166,13 @@ export interface SessionActivities {
   "tool.run"(input: RunToolInput): Promise<ToolOutcome>;
   "job.read"(input: ReadJobInput): Promise<ReadJobAnswer>;
   "job.look"(input: LookJobsInput): Promise<LookJobsAnswer>;
+}
+
+/** On the session workers' queue too: what leaves history, and comes back (design D8). */
+export interface ArchiveActivities {
+  /** Idempotent. Rejects with LOG_CORRUPT, not to be tried again, when what the session shows is not what the digest says. */
+  "log.archive"(input: ArchiveLogInput): Promise<void>;
+  "log.bodies"(input: FetchBodiesInput): Promise<FetchBodiesAnswer>;
 }
 
 /** What a session tells the process its workflow runs in, beside history and never during a replay. */

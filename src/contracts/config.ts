@@ -1,3 +1,5 @@
+import type { RollOverConfig } from "./archive.js";
+import type { CompactionConfig } from "./compaction.js";
 import type { RequestConfig } from "./header.js";
 import type { JobsConfig } from "./jobs.js";
 import type { ScheduleConfig } from "./schedule.js";
@@ -23,6 +25,10 @@ export interface SessionConfig {
   readonly schedule?: boolean | Partial<ScheduleConfig>;
   /** The model is told the time (spec/schedule §8); absent or false: off. */
   readonly timeContext?: boolean | TimeContextConfig;
+  /** When the transcript is summarised (spec/harness §6); absent or true: the defaults, false: only on demand. */
+  readonly compaction?: boolean | Partial<CompactionConfig>;
+  /** When the session goes on in a new run (design D8); what is left out has its default. */
+  readonly rollOver?: Partial<RollOverConfig>;
 }
 
 export interface TimeContextConfig {

@@ -2,6 +2,7 @@
 export const errorCodes = [
   "ABORTED",
   "ABORTED_BEFORE_DISPATCH",
+  "ARCHIVE_UNAVAILABLE",
   "AUTH",
   "BAD_REQUEST",
   "CHECKPOINT_TOO_LARGE",

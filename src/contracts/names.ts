@@ -39,10 +39,15 @@ export const commands = {
   scheduleChange: "schedule.change",
   jobStart: "job.start",
   jobKill: "job.kill",
+  compact: "session.compact",
 } as const;
 
-/** Signals without an update: a job tells its session, and a job's follower its workflow. */
-export const signals = { jobReport: "job.report", jobProgress: "job.progress" } as const;
+/** Signals without an update: a job tells its session, a job's follower its workflow; and a session is to go on in a new run. */
+export const signals = {
+  jobReport: "job.report",
+  jobProgress: "job.progress",
+  rollOver: "session.rollOver",
+} as const;
 
 export const queries = {
   view: "session.view",
@@ -52,6 +57,7 @@ export const queries = {
   projections: "projections",
   jobs: "session.jobs",
   reminders: "session.reminders",
+  bodies: "session.bodies",
 } as const;
 
 /** How a query fails that came between two workflow tasks; asked again it is answered. */
@@ -71,6 +77,8 @@ export const activityTypes = {
   endJob: "job.end",
   readJob: "job.read",
   lookJobs: "job.look",
+  archiveLog: "log.archive",
+  fetchBodies: "log.bodies",
 } as const;
 
 /** Search attributes and their types; registered at start-up when missing (design D13). */

@@ -18,6 +18,10 @@ export interface SessionInput {
   readonly parentSession?: string;
   /** The attributes registered in this namespace: no other is ever upserted (design D13). */
   readonly attributes: readonly SearchAttributeName[];
+  /** What it goes on from: of the run before, or of a seed (design D8). Read with `restoreSession`. */
+  readonly checkpoint?: unknown;
+  /** The checkpoint is of a seed: a new session that begins with the log of another. */
+  readonly seed?: "fork" | "import";
 }
 
 export type SendMode = "followup" | "steer" | "inject";
@@ -136,6 +140,14 @@ export interface RemindersView {
   readonly outcome?: ScheduleChangeResult;
 }
 
+/** Asks an idle session to summarise its transcript (spec/harness §6). */
+export interface CompactCommand {
+  readonly opId: string;
+}
+
+/** `requested`: it will begin; the log says what comes of it. */
+export type CompactResult = { readonly ok: true; readonly result: "requested" } | Refusal;
+
 export type CommandResult = { readonly ok: true } | Refusal;
 
 /** Answer of the `session.view` query. */
@@ -170,8 +182,16 @@ export interface LogQuery {
   readonly limit: number;
 }
 
+export interface ArchivedUpTo {
+  readonly to: number;
+  readonly segment: string;
+}
+
 export interface LogPage {
+  /** Empty when the next one is archived. */
   readonly entries: readonly LogEntry[];
+  /** The next entry is archived: up to `to`, in the segment of this name and those before it. */
+  readonly archived?: ArchivedUpTo;
   readonly lastSeq: number;
   readonly state: SessionStateName;
 }
@@ -183,8 +203,16 @@ export interface SurfaceQuery {
 
 export interface SurfacePage {
   /** Nodes from `from`, as many as fit 256 KB (at least one). */
-  readonly nodes: readonly SurfaceNode[];
+  readonly nodes: readonly (SurfaceNode | ArchivedNode)[];
   readonly length: number;
+  /** Where the archived ones are. */
+  readonly archived?: ArchivedUpTo;
+}
+
+/** A node whose message is in the archived entry `seq`. */
+export interface ArchivedNode {
+  readonly seq: number;
+  readonly archived: true;
 }
 
 export interface SurfaceNode {

@@ -8,7 +8,9 @@ import type {
 } from "../contracts/session.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import { checkLossless } from "./lossless.js";
+import { loadCompactionConfig } from "./compaction-config.js";
 import { loadJobsConfig } from "./job-config.js";
+import { loadRollOverConfig } from "./roll-over-config.js";
 import { loadScheduleConfig } from "./schedule-config.js";
 import { timeContextProblem } from "./time-context-config.js";
 import { checkRequest } from "./request.js";
@@ -141,6 +143,14 @@ function configProblem(key: string, value: unknown): string | undefined {
     }
     case "timeContext":
       return timeContextProblem(value);
+    case "compaction": {
+      const compaction = loadCompactionConfig(value);
+      return compaction.ok ? undefined : compaction.message;
+    }
+    case "rollOver": {
+      const rollOver = loadRollOverConfig(value);
+      return rollOver.ok ? undefined : rollOver.message;
+    }
     case "jobs": {
       const jobs = loadJobsConfig(value);
       return jobs.ok ? undefined : jobs.message;

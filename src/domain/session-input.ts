@@ -1,5 +1,7 @@
 import { defaultLimits } from "../contracts/config.js";
+import { loadCompactionConfig } from "./compaction-config.js";
 import { loadJobsConfig } from "./job-config.js";
+import { loadRollOverConfig } from "./roll-over-config.js";
 import { loadScheduleConfig } from "./schedule-config.js";
 import { timeContextProblem } from "./time-context-config.js";
 import { checkTodoPolicy } from "./todo.js";
@@ -47,6 +49,10 @@ export function sessionInputProblem(input: unknown): string | undefined {
   if (!jobs.ok) return `config: ${jobs.message}`;
   const schedule = loadScheduleConfig(config["schedule"]);
   if (!schedule.ok) return `config: ${schedule.message}`;
+  const compaction = loadCompactionConfig(config["compaction"]);
+  if (!compaction.ok) return `config: ${compaction.message}`;
+  const rollOver = loadRollOverConfig(config["rollOver"]);
+  if (!rollOver.ok) return `config: ${rollOver.message}`;
   return timeContextProblem(config["timeContext"]);
 }
 

@@ -1,3 +1,5 @@
+import { defaultRollOverConfig, type RollOverConfig } from "../contracts/archive.js";
+import { defaultCompactionConfig, type CompactionConfig } from "../contracts/compaction.js";
 import type { UserMessage } from "../contracts/content.js";
 import type { SessionConfig } from "../contracts/config.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
@@ -14,6 +16,8 @@ import { emptyJobs, foldJobs, type JobsState } from "./jobs.js";
 import { SessionLog } from "./log.js";
 import { foldPlace, nowhere, presenceOf, type PlaceState } from "./place.js";
 import type { HeaderState, RouteContext } from "./request.js";
+import { loadCompactionConfig } from "./compaction-config.js";
+import { loadRollOverConfig } from "./roll-over-config.js";
 import { loadScheduleConfig } from "./schedule-config.js";
 import { noRecall, type Recall } from "./recall.js";
 import { offersReminders } from "./schedule-tool-rows.js";
@@ -226,6 +230,16 @@ export class Session {
   get scheduleConfig(): ScheduleConfig | undefined {
     const loaded = loadScheduleConfig(this.config.schedule);
     return loaded.ok && offersReminders(this.#folds.sessionHeader) ? loaded.config : undefined;
+  }
+
+  get rollOverConfig(): RollOverConfig {
+    const loaded = loadRollOverConfig(this.config.rollOver);
+    return loaded.ok ? loaded.config : defaultRollOverConfig;
+  }
+
+  get compactionConfig(): CompactionConfig {
+    const loaded = loadCompactionConfig(this.config.compaction);
+    return loaded.ok ? loaded.config : { ...defaultCompactionConfig, auto: false };
   }
 
   /** Requests the end of the running turn; false when none runs or one is being aborted already. */

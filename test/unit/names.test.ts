@@ -22,8 +22,13 @@ test("the wire names are what they were", () => {
       scheduleChange: "schedule.change",
       jobStart: "job.start",
       jobKill: "job.kill",
+      compact: "session.compact",
     },
-    signals: { jobReport: "job.report", jobProgress: "job.progress" },
+    signals: {
+      jobReport: "job.report",
+      jobProgress: "job.progress",
+      rollOver: "session.rollOver",
+    },
     queries: {
       view: "session.view",
       log: "session.log",
@@ -32,6 +37,7 @@ test("the wire names are what they were", () => {
       projections: "projections",
       jobs: "session.jobs",
       reminders: "session.reminders",
+      bodies: "session.bodies",
     },
     activityTypes: {
       callModel: "callModel",
@@ -47,6 +53,8 @@ test("the wire names are what they were", () => {
       endJob: "job.end",
       readJob: "job.read",
       lookJobs: "job.look",
+      archiveLog: "log.archive",
+      fetchBodies: "log.bodies",
     },
     searchAttributes: {
       LonghaulState: "Keyword",

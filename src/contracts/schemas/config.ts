@@ -1,7 +1,11 @@
 import * as z from "zod";
+import { loadCompactionConfig } from "../../domain/compaction-config.js";
 import { jobsConfigProblem } from "../../domain/job-config.js";
+import { loadRollOverConfig } from "../../domain/roll-over-config.js";
 import { scheduleConfigProblem } from "../../domain/schedule-config.js";
 import { timeContextProblem } from "../../domain/time-context-config.js";
+import type { RollOverConfig } from "../archive.js";
+import type { CompactionConfig } from "../compaction.js";
 import type { SessionConfig, SessionLimits, TimeContextConfig } from "../config.js";
 import type { RequestConfig } from "../header.js";
 import type { JobsConfig } from "../jobs.js";
@@ -54,6 +58,21 @@ export const timeContextSchema = z
     if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
   });
 
+/** true, false, or a policy, each part optional; the rules are the session's own (spec/harness §6). */
+export const compactionSchema = z
+  .custom<boolean | Partial<CompactionConfig>>()
+  .superRefine((value: unknown, context) => {
+    const loaded = loadCompactionConfig(value);
+    if (!loaded.ok) context.addIssue({ code: "custom", message: loaded.message });
+  });
+
+export const rollOverSchema = z
+  .custom<Partial<RollOverConfig>>()
+  .superRefine((value: unknown, context) => {
+    const loaded = loadRollOverConfig(value);
+    if (!loaded.ok) context.addIssue({ code: "custom", message: loaded.message });
+  });
+
 export const sessionConfigSchema = z.strictObject({
   request: requestConfigSchema,
   system: z.string().exactOptional(),
@@ -67,6 +86,8 @@ export const sessionConfigSchema = z.strictObject({
   jobs: jobsConfigSchema.exactOptional(),
   schedule: scheduleSchema.exactOptional(),
   timeContext: timeContextSchema.exactOptional(),
+  compaction: compactionSchema.exactOptional(),
+  rollOver: rollOverSchema.exactOptional(),
 }) satisfies z.ZodType<SessionConfig>;
 
 /** What `session.configure` may change: any part of the configuration. */
@@ -83,4 +104,6 @@ export const configChangeSchema = z.strictObject({
   jobs: jobsConfigSchema.exactOptional(),
   schedule: scheduleSchema.exactOptional(),
   timeContext: timeContextSchema.exactOptional(),
+  compaction: compactionSchema.exactOptional(),
+  rollOver: rollOverSchema.exactOptional(),
 }) satisfies z.ZodType<Partial<SessionConfig>>;
