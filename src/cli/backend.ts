@@ -43,6 +43,7 @@ import type {
 } from "../contracts/session.js";
 import type { TodoItem } from "../contracts/todo.js";
 import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
+import type { WorkerDeployment } from "../worker/versioning.js";
 
 /** What commands need of a session; the client's SessionClient has it. */
 export interface Session {
@@ -86,6 +87,8 @@ export interface WorkerRequest {
   readonly jobKinds?: readonly JobKindDefinition[];
   /** Most live jobs of the host. */
   readonly maxJobs?: number;
+  /** Makes the session role versioned. */
+  readonly deployment?: WorkerDeployment;
 }
 
 export interface RunningWorker {

@@ -66,7 +66,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       list: (filter) => client.list(filter),
       hosts: (also) => client.hosts(also),
       workerSeen: () => workerSeen(connection, namespace),
-      startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs }) {
+      startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs, deployment }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {
           // Before any workflow thread starts, and after the import has seen the zone commands are to run in.
           process.env["TZ"] = "UTC";
@@ -81,6 +81,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
             tools,
             jobKinds,
             ...(maxJobs === undefined ? {} : { maxJobs }),
+            ...(deployment === undefined ? {} : { deployment }),
             ...(models === undefined ? {} : { models: await models(opened) }),
           });
         });

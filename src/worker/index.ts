@@ -30,6 +30,7 @@ import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
 import { type HostJobs, watchHostJobs } from "./host-jobs.js";
 import { logLine } from "./log-line.js";
+import { versionedBy, type WorkerDeployment } from "./versioning.js";
 
 export { openDirectoryStore };
 export { createAiSdkProvider, fromAiSdk } from "../models/ai-sdk.js";
@@ -37,6 +38,7 @@ export { providerFetch } from "../models/provider-fetch.js";
 export { providersFromEnv } from "../models/providers.js";
 export type { Model, ModelPart, ModelProvider, ModelRequest } from "../contracts/model.js";
 export type { Store } from "../contracts/store.js";
+export type { WorkerDeployment };
 
 export type WorkerRole = "session" | "host";
 
@@ -68,6 +70,11 @@ export interface StartWorkerOptions {
   readonly ownerCheckMs?: number;
   /** Default: the bundle of the build. */
   readonly workflowBundlePath?: string;
+  /**
+   * Makes the session role versioned: it gets work once `longhaul rollout` has made its build the current one. Default unversioned.
+   * The host role never is.
+   */
+  readonly deployment?: WorkerDeployment;
   /** Queue of the session role; default `longhaul`. */
   readonly sessionQueue?: string;
   /** Workflows kept in memory; default from the heap limit. 0: every task replays. */
@@ -144,6 +151,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
           ...(options.maxCachedWorkflows === undefined
             ? {}
             : { maxCachedWorkflows: options.maxCachedWorkflows }),
+          ...versionedBy(options.deployment),
         }),
       );
     }

@@ -2,6 +2,7 @@ import { command, homeOption } from "../command.js";
 import { aborted } from "../io.js";
 import { usage } from "../parse.js";
 import { oneLine } from "../render/clean.js";
+import { deploymentOption, workerDeploymentOf } from "./deployment.js";
 import { settingsOf, wholeNumber } from "./settings.js";
 import { toolsOption, workerParts } from "./worker-parts.js";
 
@@ -26,11 +27,18 @@ export const workerCommand = command({
       value: "n",
       help: "most background jobs alive on this host at a time (default 500)",
     },
+    ...deploymentOption,
+    "build-id": {
+      type: "string",
+      value: "id",
+      help: "name of this build in the deployment (default LONGHAUL_BUILD_ID)",
+    },
     ...toolsOption,
     ...homeOption,
   },
   details: [
     "It joins the cluster that TEMPORAL_ADDRESS names, else the embedded server of the data directory.",
+    "With --deployment and --build-id its session role gets work only from longhaul rollout on.",
   ],
   async run(context, _words, options) {
     const { io } = context;
@@ -45,14 +53,24 @@ export const workerCommand = command({
       options["max-jobs"] === undefined
         ? {}
         : { maxJobs: wholeNumber(options["max-jobs"], "--max-jobs", 1) };
+    const deployment = workerDeploymentOf(io, options);
     const parts = await workerParts(context, settings, options.tools);
     const report = (line: string) => io.stderr.write(`${oneLine(line)}\n`);
     const backend = await context.backend({ home: settings.home, register: true, report });
     const worker = await context.orStop(
-      backend.startWorker({ ...parts, ...maxJobs, roles: roles[role] }),
+      backend.startWorker({
+        ...parts,
+        ...maxJobs,
+        roles: roles[role],
+        ...(deployment === undefined ? {} : { deployment }),
+      }),
     );
+    const build =
+      deployment === undefined || role === "host"
+        ? ""
+        : `, build ${deployment.buildId} of deployment ${deployment.name}`;
     io.stdout.write(
-      `worker ready: role ${role}, host ${settings.hostId}, Temporal ${backend.address}, namespace ${backend.namespace}\n`,
+      `worker ready: role ${role}, host ${settings.hostId}, Temporal ${backend.address}, namespace ${backend.namespace}${build}\n`,
     );
     await Promise.race([worker.done, aborted(io.stop)]);
     return 0;
