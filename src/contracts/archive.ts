@@ -15,6 +15,15 @@ export interface SegmentHeader {
   readonly previous: string;
 }
 
+/** Text of a segment: its header and its entries, a line each. The same wherever it is made of the same entries. */
+export function segmentText(header: SegmentHeader, entries: readonly LogEntry[]): string {
+  const { v, session, run, from, to, previous } = header;
+  const lines = [{ v, session, run, from, to, previous }, ...entries].map(
+    (line) => `${JSON.stringify(line)}\n`,
+  );
+  return lines.join("");
+}
+
 export interface Segment {
   readonly name: string;
   readonly header: SegmentHeader;

@@ -20,6 +20,8 @@ export interface Store {
     session: string,
     prefix: string,
   ): Promise<readonly { readonly stream: string; readonly bytes: number }[]>;
+  /** Sessions that have streams, in the order of their names. */
+  sessions(): AsyncGenerator<string, void, undefined>;
   /** Removes everything of a session. */
   remove(session: string): Promise<void>;
   /** A address a person can use to read a stream, e.g. a path. */

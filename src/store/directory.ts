@@ -119,6 +119,14 @@ class DirectoryStore implements Store {
     });
   }
 
+  async *sessions(): AsyncGenerator<string, void, undefined> {
+    const root = this.#root;
+    const entries = await guarded("read", root, () => entriesOf(root));
+    const folders = entries.filter((entry) => entry.isDirectory());
+    const ids = await Promise.all(folders.map(({ name }) => idOf(root, name)));
+    yield* ids.filter((id) => id !== undefined).toSorted(compareIds);
+  }
+
   async remove(session: string): Promise<void> {
     const folder = this.#folder(session);
     await appends.settled(join(folder, "/"));

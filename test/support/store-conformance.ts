@@ -215,6 +215,19 @@ export function describeStore(name: string, open: () => Promise<StoreFixture>): 
       });
     });
 
+    describe("sessions", () => {
+      test("gives those that have streams, in the order of their names", async () => {
+        const ids = ["a/b", "Ä", "a", "z".repeat(1000), ""];
+        for (const id of ["gone", ...ids]) await store.append(id, "x", 0, bytesOf("x"));
+        await store.remove("gone");
+        expect(await sessionsOf(store)).toEqual(ids.toSorted());
+      });
+
+      test("of an empty store are none", async () => {
+        expect(await sessionsOf(store)).toEqual([]);
+      });
+    });
+
     describe("remove", () => {
       test("takes everything of a session and nothing of another, and may be repeated", async () => {
         await store.append("s", "a", 0, bytesOf("x"));
@@ -382,6 +395,12 @@ async function patternLength(store: Store, stream: string): Promise<number> {
   const size = (await store.size("s", stream)) ?? 0;
   const bytes = await store.read("s", stream, 0, size + 1);
   return Buffer.compare(bytes, patternBytes(0, size)) === 0 ? size : -1;
+}
+
+async function sessionsOf(store: Store): Promise<string[]> {
+  const sessions: string[] = [];
+  for await (const session of store.sessions()) sessions.push(session);
+  return sessions;
 }
 
 function codeOf(error: unknown): string {

@@ -15,6 +15,7 @@ export function unwritable(store: Store): { readonly store: Store; refused(): nu
       size: (...args) => store.size(...args),
       sync: (...args) => store.sync(...args),
       list: (...args) => store.list(...args),
+      sessions: () => store.sessions(),
       remove: (...args) => store.remove(...args),
       locator: (...args) => store.locator(...args),
       check: () => store.check(),

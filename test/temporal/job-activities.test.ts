@@ -552,6 +552,7 @@ function boundStore(store: Store): Store {
     size: (...given) => store.size(...given),
     sync: (...given) => store.sync(...given),
     list: (...given) => store.list(...given),
+    sessions: () => store.sessions(),
     remove: (...given) => store.remove(...given),
     locator: (...given) => store.locator(...given),
     check: () => store.check(),

@@ -122,6 +122,7 @@ export function brokenStore(store: Store): Store {
     size: (...args) => store.size(...args),
     sync: (...args) => store.sync(...args),
     list: (...args) => store.list(...args),
+    sessions: () => store.sessions(),
     remove: (...args) => store.remove(...args),
     locator: (...args) => store.locator(...args),
     check: () => store.check(),

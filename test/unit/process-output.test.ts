@@ -139,5 +139,6 @@ function forward(store: Awaited<ReturnType<typeof openBench>>["store"]) {
     remove: store.remove.bind(store),
     locator: store.locator.bind(store),
     check: store.check.bind(store),
+    sessions: store.sessions.bind(store),
   };
 }
