@@ -1,11 +1,13 @@
 /**
  * Records one history per behaviour into histories/<version>/ (`npm run record-histories`, before each release).
  * A history that is there is kept, for it pins what was released; `--again` records it anew, names record only those.
+ * Beside them are digests of the states they end in; `--digests` writes those of all releases anew, and records nothing.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -22,10 +24,12 @@ import type { Store } from "../../src/contracts/store.js";
 import { findBinary } from "../../src/server/find-binary.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
+import { writeDigestBundle, type StateDigests } from "../support/digests.js";
 import type { History } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { timeSkipping } from "../support/time-skipping.js";
 import { behaviours, type Site } from "./behaviours.js";
+import { digestsPathOf, folderOf, namesOf, readDigests, statesIn, versions } from "./histories.js";
 import { scrubHistory } from "./scrub.js";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
@@ -36,9 +40,14 @@ const atOnce = 4;
 const { version } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
   version: string;
 };
-const folder = fileURLToPath(new URL(`./histories/${version}`, import.meta.url));
+const folder = folderOf(version);
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
 const again = process.argv.includes("--again");
+const recorded = new Set<string>();
+if (process.argv.includes("--digests")) {
+  for (const one of versions) await writeDigests(one, namesOf(one));
+  process.exit(0);
+}
 
 execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: project, stdio: "inherit" });
 const bundle = join(project, "dist/workflow-bundle.js");
@@ -73,6 +82,9 @@ try {
         await record(name, env.address, store);
     }),
   );
+  const known = readDigests(version);
+  const lacking = namesOf(version).filter((name) => !(name in known) || recorded.has(name));
+  await writeDigests(version, lacking);
 } finally {
   await env.teardown();
   await rm(root, { recursive: true, force: true });
@@ -99,7 +111,31 @@ async function record(name: string, address: string, store: Store): Promise<void
 
 async function keep(name: string, history: History): Promise<void> {
   await writeFile(join(folder, `${name}.json`), scrubHistory(historyToJSON(history), project));
+  recorded.add(name);
   console.log(`recorded ${name}`);
+}
+
+/** Writes the digests of histories of a release; those of the others stay. */
+async function writeDigests(of: string, fresh: readonly string[]): Promise<void> {
+  if (fresh.length === 0) return;
+  const directory = await mkdtemp(join(tmpdir(), "longhaul-digests-"));
+  try {
+    const digestBundle = join(directory, "bundle.js");
+    await writeDigestBundle(digestBundle);
+    const { histories } = await statesIn("UTC", digestBundle, [of]);
+    const known = readDigests(of);
+    const digests: { [name: string]: StateDigests } = {};
+    for (const name of namesOf(of).toSorted()) {
+      const replayed = histories[`${of}/${name}`];
+      if (replayed?.error !== undefined) throw new Error(`${name}: ${replayed.error}`);
+      const digest = fresh.includes(name) ? replayed?.state : known[name];
+      if (digest !== undefined) digests[name] = digest;
+    }
+    await writeFile(digestsPathOf(of), `${JSON.stringify(digests, undefined, 2)}\n`);
+    console.log(`digests of ${fresh.length} histories of ${of} written`);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
 async function openSite(name: string, address: string, store: Store) {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,14 +15,12 @@ import {
   type Digests,
   type HistoryJson,
 } from "../support/digests.js";
+import { pathOf, readHistory, versions } from "./histories.js";
 import { batchIn, changesIn, remindersIn, resultsIn } from "../support/reminder-script.js";
 
 const run = promisify(execFile);
 const script = fileURLToPath(new URL("../support/replay-digests.ts", import.meta.url));
-const folder = fileURLToPath(new URL("./histories", import.meta.url));
-const newest = readdirSync(folder)
-  .toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }))
-  .at(-1);
+const newest = versions.at(-1) ?? "";
 const directory = mkdtempSync(join(tmpdir(), "longhaul-digests-"));
 const bundle = join(directory, "bundle.js");
 const minute = 60_000;
@@ -123,7 +121,7 @@ describe("a recorded history of reminders", () => {
 async function digestsIn(zone: string, name: string): Promise<Digests> {
   const { stdout } = await run(
     process.execPath,
-    ["--import", "tsx", script, bundle, pathOf(name), idOf(name)],
+    ["--import", "tsx", script, bundle, pathOf(newest, name), idOf(name)],
     { env: { ...process.env, TZ: zone } },
   );
   return JSON.parse(stdout) as Digests;
@@ -133,12 +131,8 @@ function replay(history: HistoryJson, name: string): Promise<Activation[]> {
   return replayActivations(bundle, history, idOf(name));
 }
 
-function pathOf(name: string): string {
-  return join(folder, newest ?? "", `${name}.json`);
-}
-
 function historyOf(name: string): HistoryJson {
-  return JSON.parse(readFileSync(pathOf(name), "utf8")) as HistoryJson;
+  return readHistory(newest, name);
 }
 
 function idOf(name: string): string {

@@ -1,24 +1,34 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DefaultLogger, Runtime, Worker } from "@temporalio/worker";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  workflowIdOf,
+  writeDigestBundle,
+  type HistoryJson,
+  type States,
+} from "../support/digests.js";
 import { noSinks } from "../support/no-sinks.js";
 import { behaviours } from "./behaviours.js";
+import { namesOf, readDigests, readHistory, statesIn, versions } from "./histories.js";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
 const codePath = join(project, "dist/workflow-bundle.js");
-const folder = fileURLToPath(new URL("./histories", import.meta.url));
-const versions = readdirSync(folder, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map((entry) => entry.name)
-  .toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }));
+const directory = mkdtempSync(join(tmpdir(), "longhaul-states-"));
+const zones = ["UTC", "Asia/Shanghai"] as const;
+let states: readonly States[] = [];
 
-beforeAll(() => {
+beforeAll(async () => {
   execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: project, stdio: "inherit" });
   Runtime.install({ logger: new DefaultLogger("ERROR") });
-}, 120_000);
+  const bundle = join(directory, "bundle.js");
+  await writeDigestBundle(bundle);
+  states = await Promise.all(zones.map((zone) => statesIn(zone, bundle, versions)));
+}, 180_000);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 test("the newest release has a history of every behaviour", () => {
   expect(versions).not.toEqual([]);
@@ -27,9 +37,27 @@ test("the newest release has a history of every behaviour", () => {
   expect(missing, "record them with `npm run record-histories`").toEqual([]);
 });
 
+test("the histories are replayed under two time zones", () => {
+  expect(states.map(({ zone }) => zone)).toEqual(zones);
+});
+
 describe.each(versions)("sessions begun by release %s go on with this one", (version) => {
+  const recorded = readDigests(version);
+
   test.each(namesOf(version))("%s", async (name) => {
     await expect(replay(readHistory(version, name))).resolves.toBeUndefined();
+    const [here, there] = states.map(({ histories }) => histories[`${version}/${name}`]);
+    expect(here?.error).toBeUndefined();
+    expect(here?.activations.length).toBeGreaterThan(0);
+    expect(there, "whatever the zone of the process").toEqual(here);
+    expect(
+      here?.state,
+      "the state it ends in has changed; if that is meant, say so in CHANGELOG.md and run `npm run record-histories -- --digests`",
+    ).toEqual(recorded[name]);
+  });
+
+  test("there is no digest without its history", () => {
+    expect(Object.keys(recorded).toSorted()).toEqual(namesOf(version).toSorted());
   });
 });
 
@@ -42,25 +70,10 @@ test("a history that differs from what the code does is refused", async () => {
   await expect(replay(history)).rejects.toMatchObject({ name: "DeterminismViolationError" });
 });
 
-interface HistoryJson {
-  readonly events: readonly { readonly [key: string]: unknown }[];
-}
-
 async function replay(history: HistoryJson): Promise<void> {
-  // Ids of children are made from it.
-  const started = history.events[0]?.["workflowExecutionStartedEventAttributes"];
-  const { workflowId } = started as { readonly workflowId: string };
   await Worker.runReplayHistory(
     { workflowBundle: { codePath }, sinks: noSinks },
     history,
-    workflowId,
+    workflowIdOf(history),
   );
-}
-
-function namesOf(version: string): string[] {
-  return readdirSync(join(folder, version)).map((file) => file.replace(/\.json$/u, ""));
-}
-
-function readHistory(version: string, name: string): HistoryJson {
-  return JSON.parse(readFileSync(join(folder, version, `${name}.json`), "utf8")) as HistoryJson;
 }

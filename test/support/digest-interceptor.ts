@@ -3,18 +3,26 @@ import type { LogEntry } from "../../src/contracts/log.js";
 import { queries } from "../../src/contracts/names.js";
 import type { LogPage, LogQuery } from "../../src/contracts/session.js";
 
+/** JSON texts; `view` and `projections` are empty for a workflow that has no such query. */
+export interface Told {
+  readonly commands: string;
+  readonly entries: string;
+  readonly view: string;
+  readonly projections: string;
+}
+
 /**
  * For test bundles alone: tells after each activation which commands the workflow gave, with all their fields (a replay of the
- * SDK compares no timer's length), and what its log got. See replay-digests.ts.
+ * SDK compares no timer's length), what its log got, and what its state is. See replay-digests.ts and replay-states.ts.
  */
 export interface DigestSinks extends Sinks {
   readonly digest: {
-    activated(told: { readonly commands: string; readonly entries: string }): void;
+    activated(told: Told): void;
   };
 }
 
 interface Activator {
-  readonly queryHandlers: ReadonlyMap<string, { readonly handler: (query: LogQuery) => LogPage }>;
+  readonly queryHandlers: ReadonlyMap<string, { readonly handler: (query?: LogQuery) => unknown }>;
 }
 
 /** @public Loaded by its path. */
@@ -29,13 +37,17 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
           const { __TEMPORAL_ACTIVATOR__: activator } = globalThis as unknown as {
             readonly __TEMPORAL_ACTIVATOR__: Activator;
           };
-          const log = activator.queryHandlers.get(queries.log)?.handler;
+          const ask = (name: string, query?: LogQuery): unknown =>
+            activator.queryHandlers.get(name)?.handler(query);
           const entries: LogEntry[] = [];
-          for (let page = log?.({ after, limit: 1_000 }); page !== undefined;) {
-            entries.push(...page.entries);
+          // What a run got from the one before is no entry of its own: then a page is empty.
+          for (let more = true; more;) {
+            const page = ask(queries.log, { after, limit: 1_000 }) as LogPage | undefined;
+            entries.push(...(page?.entries ?? []));
             after = entries.at(-1)?.seq ?? after;
-            page = after < page.lastSeq ? log?.({ after, limit: 1_000 }) : undefined;
+            more = page !== undefined && page.entries.length > 0 && after < page.lastSeq;
           }
+          const textOf = (name: string): string => JSON.stringify(ask(name)) ?? "";
           digest.activated({
             // A replay runs on a queue of its own name each time.
             commands: JSON.stringify(output.commands).replaceAll(
@@ -43,6 +55,8 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
               "queue",
             ),
             entries: JSON.stringify(entries),
+            view: textOf(queries.view),
+            projections: textOf(queries.projections),
           });
           return output;
         },
