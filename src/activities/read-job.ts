@@ -7,9 +7,11 @@ import type {
   ReadJobAnswer,
   ReadJobInput,
 } from "../contracts/activities.js";
+import type { Archive } from "../contracts/archive.js";
 import { LonghaulError } from "../contracts/errors.js";
 import type { JobOffsets, JobStreamRead, StoredOutput } from "../contracts/jobs.js";
 import type { Store } from "../contracts/store.js";
+import { utf8Bytes } from "../domain/guards.js";
 import { decodeChunk } from "../domain/job-bytes.js";
 import { readableBytes, readJobStream } from "../process/jobs/stored-parts.js";
 import { jobStart, jobStreamsOf } from "../store/job-output.js";
@@ -17,22 +19,21 @@ import { whileBeating } from "./heartbeat.js";
 import { failureOf, lookAt } from "./job-calls.js";
 
 /** Reads a job's output from the store, from any worker (spec/jobs J14, J15). */
-export function createReadJob(store: Store): (input: ReadJobInput) => Promise<ReadJobAnswer> {
+export function createReadJob(
+  store: Store,
+  archive: Pick<Archive, "entry">,
+): (input: ReadJobInput) => Promise<ReadJobAnswer> {
   return async function readJob({ sessionId, jobId, nonce, from }) {
     try {
       return await whileBeating(
         Context.current(),
         () => ({ jobId }),
-        async () =>
-          "ref" in from
-            ? await readOutput(store, sessionId, jobId, from.ref)
-            : await readStreams(
-                store,
-                sessionId,
-                jobStart({ jobId, nonce }),
-                from.streams,
-                from.ended,
-              ),
+        async () => {
+          if ("ref" in from) return readOutput(store, sessionId, jobId, from.ref);
+          if ("archived" in from) return readSettled(archive, sessionId, from);
+          const start = jobStart({ jobId, nonce });
+          return readStreams(store, sessionId, start, from.streams, from.ended);
+        },
       );
     } catch (error) {
       throw failureOf(error);
@@ -60,6 +61,23 @@ export function createLookJobs(client: Client): (input: LookJobsInput) => Promis
 
 function statusOf(seen: { readonly state: string; readonly status?: string }): string {
   return seen.status ?? "missing";
+}
+
+/** The output that stands in an archived `job/settled`. */
+async function readSettled(
+  archive: Pick<Archive, "entry">,
+  session: string,
+  { archived, segment }: { readonly archived: number; readonly segment: string },
+): Promise<ReadJobAnswer> {
+  const entry = await archive.entry(session, segment, archived);
+  if (entry.type !== "job/settled") {
+    throw new LonghaulError(
+      "LOG_CORRUPT",
+      `the archived entry ${archived} of session ${session} is ${entry.type}, not the end of a job`,
+    );
+  }
+  const text = entry.data.output ?? "";
+  return { reads: [{ stream: "output", to: utf8Bytes(text), text }], locators: [] };
 }
 
 async function readStreams(

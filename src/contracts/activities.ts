@@ -119,10 +119,11 @@ export interface EndJobInput extends FollowJobInput {
 export interface ReadJobInput extends SessionRef {
   readonly jobId: string;
   readonly nonce: string;
-  /** Its streams, each from this offset (0 when it has none); or a final output in the store. */
+  /** Its streams, each from this offset (0 when it has none); a final output in the store; or in an archived entry. */
   readonly from:
     | { readonly streams: JobOffsets; readonly ended: boolean }
-    | { readonly ref: StoredOutput };
+    | { readonly ref: StoredOutput }
+    | { readonly archived: number; readonly segment: string };
 }
 
 export interface ReadJobAnswer {

@@ -73,6 +73,10 @@ export interface Archive {
   list(): AsyncGenerator<ArchivedSession, void, undefined>;
 }
 
+export interface BodiesQuery {
+  readonly names: readonly string[];
+}
+
 /** Answer of the `session.bodies` query: texts that the checkpoint being made tells by name only, as JSON by their names. */
 export interface BodiesPage {
   readonly bodies: { readonly [name: string]: string };

@@ -68,8 +68,10 @@ export function restoreSession(checkpoint: unknown, context: RestoreContext): Re
     folds: faults.first === undefined ? folds : { ...folds, config: safeConfig(folds, context) },
     meter: past.meter,
     recall: read.value.recall,
+    ...(past.segment === undefined ? {} : { segment: past.segment }),
   });
   session.fault = fault ?? faults.first;
+  session.frozen = faults.first !== undefined;
   session.closing = closing;
   session.refreshTools = refreshTools ?? false;
   session.routes = routes ?? [];

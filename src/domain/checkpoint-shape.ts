@@ -52,7 +52,12 @@ export const logShape = object(
     ),
     recall: object(
       { turnZones: list(text) },
-      { runtimeContext: text, readingAt: json, shownAt: json, userZone: text },
+      {
+        runtimeContext: object({ text, seq: count }),
+        readingAt: json,
+        shownAt: json,
+        userZone: text,
+      },
     ),
   },
   { segment: text },

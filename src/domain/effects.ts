@@ -49,7 +49,10 @@ export type JobWork =
   | { readonly do: "look"; readonly jobs: readonly string[] };
 
 /** A read that workflow code cannot answer by itself. */
-export type OutsideRead = Extract<ReadPlan, { readonly from: "store" | "streams" }>;
+export type OutsideRead =
+  | Extract<ReadPlan, { readonly from: "store" | "streams" }>
+  /** The `output` of an entry `job/settled` that is archived, in the chain that ends with `segment`. */
+  | { readonly from: "archive"; readonly seq: number; readonly segment: string };
 
 export type JobAnswer =
   | { readonly kind: "done" }

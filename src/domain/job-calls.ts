@@ -106,7 +106,7 @@ function* read(session: Session, key: string, id: string, spared: boolean): Loop
   for (let delivers = spared; ;) {
     const planned = planAfterWait(session.folds.jobs, id);
     if (planned.kind !== "read") return failJobOutput("JOB_NOT_FOUND", `unknown job ${id}`);
-    const { plan } = planned;
+    const plan = placed(session, planned.plan);
     if (!isOutside(plan)) {
       return finishJobOutput(session.folds.jobs, id, knownDelta(session, plan));
     }
@@ -117,7 +117,7 @@ function* read(session: Session, key: string, id: string, spared: boolean): Loop
     if (answer?.kind === "read") {
       const { reads, locators } = answer;
       const delta =
-        plan.from === "store" ? { text: reads[0]?.text ?? "" } : joinStreams(reads, { locators });
+        plan.from === "streams" ? joinStreams(reads, { locators }) : { text: reads[0]?.text ?? "" };
       return finishJobOutput(session.folds.jobs, id, delta);
     }
     const [code, message] =
@@ -128,13 +128,19 @@ function* read(session: Session, key: string, id: string, spared: boolean): Loop
   }
 }
 
-function isOutside(plan: ReadPlan): plan is OutsideRead {
-  return plan.from === "store" || plan.from === "streams";
+/** An output in an entry that is archived meanwhile is read there. */
+function placed({ log, segment }: Session, plan: ReadPlan): ReadPlan | OutsideRead {
+  if (plan.from !== "entry" || plan.seq >= log.firstSeq) return plan;
+  return { from: "archive", seq: plan.seq, segment };
+}
+
+function isOutside(plan: ReadPlan | OutsideRead): plan is OutsideRead {
+  return plan.from === "store" || plan.from === "streams" || plan.from === "archive";
 }
 
 function knownDelta(session: Session, plan: Exclude<ReadPlan, OutsideRead>): JobDelta {
   if (plan.from === "here") return plan.delta;
-  const entry = session.log.entries[plan.seq];
+  const entry = session.log.at(plan.seq);
   return { text: entry?.type === "job/settled" ? (entry.data.output ?? "") : "" };
 }
 

@@ -3,8 +3,8 @@ import type { LogEntry } from "../contracts/log.js";
 
 /** What later steps look back for in the log: carried over a roll-over, for older entries are archived. Plain JSON. */
 export interface Recall {
-  /** Text of the runtime context the model was last shown. */
-  readonly runtimeContext?: string;
+  /** The runtime context the model was last shown, and the entry it came with: it counts while that is on the surface. */
+  readonly runtimeContext?: { readonly text: string; readonly seq: number };
   /** When the model was last told the time, and when it was last shown anything, epoch ms. */
   readonly readingAt?: number;
   readonly shownAt?: number;
@@ -28,13 +28,17 @@ function foldRecall(recall: Recall, entry: LogEntry): Recall {
     case "assistant/message":
       return { ...recall, shownAt: entry.time };
     case "user/message":
-      return told({ ...recall, shownAt: entry.time }, entry.data.message, entry.time);
+      return told({ ...recall, shownAt: entry.time }, entry.data.message, entry);
     default:
       return recall;
   }
 }
 
-function told(recall: Recall, { source, content }: UserMessage, time: number): Recall {
+function told(
+  recall: Recall,
+  { source, content }: UserMessage,
+  { seq, time }: Pick<LogEntry, "seq" | "time">,
+): Recall {
   const zone = source.kind === "user" ? source["timeZone"] : undefined;
   if (zone !== undefined) {
     const zones = new Set([...recall.turnZones, zone]);
@@ -42,6 +46,6 @@ function told(recall: Recall, { source, content }: UserMessage, time: number): R
   }
   const [block] = content;
   if (source["name"] === "runtime-context" && block?.type === "text")
-    return { ...recall, runtimeContext: block.text };
+    return { ...recall, runtimeContext: { text: block.text, seq } };
   return source["name"] === "time-context" ? { ...recall, readingAt: time } : recall;
 }

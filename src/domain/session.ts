@@ -61,6 +61,8 @@ export interface SessionPast {
   readonly folds: SessionFolds;
   readonly meter?: TokenMeter;
   readonly recall?: Recall;
+  /** Name of the archived segment that ends where the log begins. */
+  readonly segment?: string;
 }
 
 /** The folds of an empty log. */
@@ -91,6 +93,8 @@ export class Session {
   readonly meter: TokenMeter;
   /** What the runs before this one had in their logs for later steps to look back at. */
   recall: Recall;
+  /** Name of the archived segment the log goes on from; empty when nothing is archived. */
+  readonly segment: string;
   readonly #now: () => number;
   #folds: SessionFolds;
   /** An entry was refused: a bug, never a user's mistake. The session parks as `faulted`. */
@@ -101,8 +105,8 @@ export class Session {
   waits: JobWaits = noWaits;
   /** Waits that a settlement released, until they resume. */
   readonly released = new Set<string>();
-  /** Nodes of the surface that the process of this run was told of. */
-  offered = 0;
+  /** Nodes of the surface that the process of this run was told of, or that are archived. */
+  offered: number;
   /** When the host last answered, epoch ms; not known to a new run. */
   answeredAt: number | undefined;
   /** When each live job was last known to have its workflow, epoch ms; what is not here is to be looked at. */
@@ -111,6 +115,10 @@ export class Session {
   readonly effects: SessionEffect[] = [];
   /** Routes whose capacity and defaults are known to this run. */
   routes: readonly ModelRoute[] = [];
+  /** Texts of the checkpoint that is being made, JSON by name, for the archive to fetch. */
+  leaving: ReadonlyMap<string, string> | undefined;
+  /** The log could not be read: nothing is added to it. */
+  frozen = false;
   /** The tool table is to be asked for again before the next step. */
   refreshTools = false;
 
@@ -128,6 +136,8 @@ export class Session {
     this.#folds = past?.folds ?? initialFolds;
     this.meter = past?.meter ?? new TokenMeter();
     this.recall = past?.recall ?? noRecall;
+    this.segment = past?.segment ?? "";
+    this.offered = this.log.surface.length;
   }
 
   /** Workflow time, epoch ms. */
@@ -155,6 +165,7 @@ export class Session {
    * and drops the rest of its call; later calls still append, so that what is open is closed in the log.
    */
   record(...entries: readonly NewEntry[]): number {
+    if (this.frozen) return this.log.lastSeq;
     for (const entry of entries) {
       const broken = this.#breaks(entry);
       if (broken !== undefined) {

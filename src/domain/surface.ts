@@ -133,6 +133,23 @@ export class Surface {
     return index === -1 ? -1 : this.#hidden.seqs.length + index;
   }
 
+  /** Is the node of a `seq` on the surface? */
+  has(seq: number): boolean {
+    return this.positionOf(seq) !== -1 || this.#hidden.seqs.includes(seq);
+  }
+
+  /** `seq` of the node at a position, also of an archived one. */
+  seqAt(position: number): number | undefined {
+    const { seqs } = this.#hidden;
+    return seqs[position] ?? this.#slots[position - seqs.length]?.seq;
+  }
+
+  /** The node at a position; undefined when its message is archived, or there is none. */
+  nodeAt(position: number): SurfaceNode | undefined {
+    const slot = this.#slots[position - this.#hidden.seqs.length];
+    return slot !== undefined && isNode(slot) ? slot : undefined;
+  }
+
   /** Why `entry` cannot be placed, or undefined: a replace cites every node it shadows. */
   check(entry: NewEntry): string | undefined {
     const op = entry.surfaceOp;

@@ -10,24 +10,25 @@ export function* readTime(session: Session, step: number): Loop<readonly UserMes
   const { timeContext } = session.config;
   if (timeContext === undefined || timeContext === false) return [];
   const refreshMs = timeContext === true ? 0 : timeContext.refreshIntervalMs;
-  const { entries } = session.log;
+  const { log, recall } = session;
   const isReading = ({ source }: { readonly source: UserMessage["source"] }): boolean =>
     source["name"] === timeContextName;
-  const last = entries.findLast(
+  const reading = log.entries.findLast(
     (entry) => entry.type === "user/message" && isReading(entry.data.message),
   );
-  if (last !== undefined && session.now - last.time < refreshMs) return [];
+  const readingAt = reading?.time ?? recall.readingAt;
+  if (readingAt !== undefined && session.now - readingAt < refreshMs) return [];
   const turn = session.folds.turn.number;
-  const shown =
-    step > 1
-      ? last
-      : entries.findLast(({ type }) => type === "user/message" || type === "assistant/message");
+  const shown = log.entries.findLast(
+    ({ type }) => type === "user/message" || type === "assistant/message",
+  );
+  const since = step > 1 ? readingAt : (shown?.time ?? recall.shownAt);
   const input: ReadTimeInput = {
     now: session.now,
     turn,
     step,
     zones: zonesOf(session),
-    ...(shown === undefined ? {} : { sinceMs: Math.max(0, session.now - shown.time) }),
+    ...(since === undefined ? {} : { sinceMs: Math.max(0, session.now - since) }),
   };
   const key = `time/${turn}.${step}`;
   const settled = yield* runOne({ kind: "time", key, input }, () => session.aborting);
@@ -40,12 +41,13 @@ function zonesOf(session: Session): readonly string[] {
   const { entries } = session.log;
   const from = entries.findLastIndex(({ type }) => type === "turn/start");
   const claimed = entries
-    .slice(from)
+    .slice(Math.max(0, from))
     .flatMap((entry) => (entry.type === "user/message" ? [entry.data.message] : []));
+  const before = from === -1 ? session.recall.turnZones : [];
   const { nextStep, nextTurn } = session.folds.inbox;
   const coming = session.folds.turn.step === 0 ? nextTurn.slice(0, 1) : [];
   const zones = [...claimed, ...nextStep, ...coming].flatMap(({ source }) =>
     source.kind === "user" && source["timeZone"] !== undefined ? [source["timeZone"]] : [],
   );
-  return [...new Set(zones)].toSorted();
+  return [...new Set([...before, ...zones])].toSorted();
 }

@@ -9,7 +9,8 @@ import { readTime } from "./time-context.js";
 import { runToolBatch } from "./tool-batch.js";
 
 /**
- * One turn (spec/harness §2), from its start or from the step edge at which an open one stands.
+ * One turn (spec/harness §2), from its start or from the step edge at which an open one stands; it stays open when `pausesAt`
+ * says so at an edge after one of its steps, to be gone on with in another run (design D8).
  *
  * Invariants:
  * 1. `turn/start` precedes the claim; a claimed message is in the log as `user/message` or its turn ended without it.
@@ -21,6 +22,7 @@ export function* runTurn(
   session: Session,
   policy: SessionPolicy,
   random: () => number,
+  pausesAt: () => boolean = () => false,
 ): Loop<void> {
   yield { kind: "settle" };
   if (!session.folds.turn.open) {
@@ -28,7 +30,11 @@ export function* runTurn(
     session.record({ type: "turn/start", data: { turn: session.folds.turn.number + 1 } });
   }
   let reason: EndReason | undefined;
-  while (reason === undefined) reason = yield* runStep(session, policy, random);
+  for (;;) {
+    reason = yield* runStep(session, policy, random);
+    if (reason !== undefined) break;
+    if (pausesAt()) return;
+  }
   session.record({ type: "turn/end", data: { turn: session.folds.turn.number, reason } });
 }
 
@@ -123,12 +129,20 @@ function runtimeContext(
 ): readonly UserMessage[] {
   const text = policy.runtimeContext?.(context);
   if (text === undefined) return [];
-  const shown = session.log.surface.nodes.findLast(
+  if (shownContext(session) === text) return [];
+  return [pluginMessage(`context/${context.turn}.${context.step}`, runtimeContextName, text)];
+}
+
+function shownContext({ log, recall }: Session): string | undefined {
+  const shown = log.surface.nodes.findLast(
     (node) => node.message.source["name"] === runtimeContextName,
   );
   const block = shown?.message.content[0];
-  if (block?.type === "text" && block.text === text) return [];
-  return [pluginMessage(`context/${context.turn}.${context.step}`, runtimeContextName, text)];
+  if (block?.type === "text") return block.text;
+  const { runtimeContext } = recall;
+  return runtimeContext !== undefined && log.surface.has(runtimeContext.seq)
+    ? runtimeContext.text
+    : undefined;
 }
 
 /** After a step that owes nothing: late input or an objection forces one more step, else the turn ends. */

@@ -1,8 +1,11 @@
+import type { BodiesPage } from "../contracts/archive.js";
 import type { Message } from "../contracts/content.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { jobWorkflowId } from "../contracts/names.js";
 import type {
+  ArchivedNode,
+  ArchivedUpTo,
   JobsView,
   LogPage,
   LogQuery,
@@ -58,8 +61,19 @@ export function viewOf(session: Session, title: string | undefined): SessionView
 export function logPage(session: Session, query: LogQuery): LogPage {
   const after = Number.isInteger(query.after) ? query.after : -1;
   const limit = Number.isInteger(query.limit) ? Math.max(1, query.limit) : Infinity;
-  const entries = takePage<LogEntry>(session.log.entries, Math.max(0, after + 1), limit);
-  return { entries, lastSeq: session.log.lastSeq, state: session.state() };
+  const { log } = session;
+  const from = Math.max(0, after + 1);
+  const here = {
+    lastSeq: log.lastSeq,
+    state: session.state(),
+  };
+  if (from < log.firstSeq) return { entries: [], archived: archivedOf(session), ...here };
+  const at = (seq: number): LogEntry | undefined => log.at(seq);
+  return { entries: takePage(at, from, Math.min(limit, log.lastSeq + 1 - from)), ...here };
+}
+
+function archivedOf({ log, segment }: Session): ArchivedUpTo {
+  return { to: log.firstSeq - 1, segment };
 }
 
 /** Surface nodes of a range, as many as fit a page. */
@@ -78,18 +92,47 @@ export function surfacePage(session: Session, query: SurfaceQuery): SurfacePage 
       `session.surface expects a range within 0..${surface.length}, got ${describeValue(from)}..${describeValue(to)}`,
     );
   }
-  return { nodes: takePage<SurfaceNode>(surface.nodes, from, to - from), length: surface.length };
+  const at = (position: number): SurfaceNode | ArchivedNode | undefined => {
+    const node = surface.nodeAt(position);
+    if (node !== undefined) return node;
+    const seq = surface.seqAt(position);
+    return seq === undefined ? undefined : { seq, archived: true };
+  };
+  return {
+    nodes: takePage(at, from, to - from),
+    length: surface.length,
+    ...(session.segment === "" ? {} : { archived: archivedOf(session) }),
+  };
+}
+
+/** Texts of the checkpoint that is being made, as many as fit a page. */
+export function bodiesPage(session: Session, names: readonly string[]): BodiesPage {
+  const bodies: { [name: string]: string } = {};
+  let bytes = envelopeBytes;
+  for (const [index, name] of names.entries()) {
+    const json = session.leaving?.get(name);
+    if (json === undefined) continue;
+    bytes += utf8Bytes(json);
+    if (index > 0 && bytes > pageBytes) return { bodies, left: names.slice(index) };
+    bodies[name] = json;
+  }
+  return { bodies, left: [] };
 }
 
 /** Everything of a page but its items: brackets, length and state. */
 const envelopeBytes = 256;
 
 /** At most `limit` items from `from`, as JSON at most a page, but at least one when there is one. */
-function takePage<T>(items: readonly T[], from: number, limit: number): readonly T[] {
+function takePage<T>(
+  at: (index: number) => T | undefined,
+  from: number,
+  limit: number,
+): readonly T[] {
   const page: T[] = [];
   let bytes = envelopeBytes;
-  for (let index = from; index < items.length && page.length < limit; index++) {
-    const item = items[index] as T;
+  for (let index = from; page.length < limit; index++) {
+    const item = at(index);
+    if (item === undefined) break;
     bytes += utf8Bytes(JSON.stringify(item)) + 1;
     if (page.length > 0 && bytes > pageBytes) break;
     page.push(item);

@@ -6,6 +6,7 @@ import {
   type ActivityOptions,
 } from "@temporalio/workflow";
 import type {
+  ArchiveActivities,
   HostActivities,
   LocalActivities,
   SessionActivities,
@@ -79,6 +80,25 @@ export function lookCalls(summary: string): Pick<SessionActivities, "job.look"> 
     startToCloseTimeout: "10s",
     retry: { initialInterval: "1s", maximumAttempts: 3 },
   });
+}
+
+/** The archive. A text is waited for until it can be read; an archiving that fails is tried again later. */
+export function archiveCalls(summary: string): ArchiveActivities {
+  const options = {
+    ...common,
+    ...describe({ summary }),
+    taskQueue: workflowInfo().taskQueue,
+    startToCloseTimeout: "5m",
+    heartbeatTimeout,
+  } satisfies ActivityOptions;
+  const retry = { initialInterval: "1s", backoffCoefficient: 2, maximumInterval: "10s" } as const;
+  return {
+    ...proxyActivities<Pick<ArchiveActivities, "log.archive">>({
+      ...options,
+      retry: { ...retry, maximumAttempts: 3 },
+    }),
+    ...proxyActivities<Pick<ArchiveActivities, "log.bodies">>({ ...options, retry }),
+  };
 }
 
 /** A tool body: once, unless the tool is idempotent. */

@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey } from "@temporalio/common";
-import { setCurrentDetails, upsertSearchAttributes } from "@temporalio/workflow";
+import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { SearchAttributeName } from "../contracts/names.js";
 import type { SessionInput } from "../contracts/session.js";
 import { currentDetails, type LocalTimeText } from "../domain/details.js";
@@ -20,12 +20,10 @@ export interface Console {
 }
 
 export function createConsole(session: Session, input: SessionInput): Console {
-  const published: { [name in SearchAttributeName]?: string | number } = {
-    LonghaulState: "idle",
-    LonghaulOpenJobs: 0,
-  };
+  const carried = input.checkpoint === undefined ? undefined : carriedAttributes();
+  const published = carried?.published ?? { LonghaulState: "idle", LonghaulOpenJobs: 0 };
   let doing: string | undefined;
-  let nextAt: string | undefined;
+  let nextAt = carried?.nextAt;
   function changes(name: SearchAttributeName, value: string | number | undefined): boolean {
     return value !== undefined && published[name] !== value && input.attributes.includes(name);
   }
@@ -79,6 +77,25 @@ export function createConsole(session: Session, input: SessionInput): Console {
   };
 }
 
+/** What the run before has published: the attributes of a workflow go on in its next run. */
+function carriedAttributes(): {
+  readonly published: { [name in SearchAttributeName]?: string | number };
+  readonly nextAt: string | undefined;
+} {
+  const { typedSearchAttributes: attributes } = workflowInfo();
+  const next = attributes.get(defineSearchAttributeKey("LonghaulNextReminder", "DATETIME"));
+  const texts = ["LonghaulState", "LonghaulHost"] as const;
+  return {
+    published: {
+      ...Object.fromEntries(
+        texts.map((name) => [name, attributes.get(defineSearchAttributeKey(name, "KEYWORD"))]),
+      ),
+      LonghaulOpenJobs: attributes.get(defineSearchAttributeKey("LonghaulOpenJobs", "INT")) ?? 0,
+    },
+    nextAt: next?.toISOString(),
+  };
+}
+
 /** A time with an explicit zone, for people; it is shown and never decides anything (design D11). */
 function localTimeOf(session: Session): LocalTimeText {
   return (instant) => {
@@ -87,7 +104,9 @@ function localTimeOf(session: Session): LocalTimeText {
         entry.type === "user/message" && entry.data.message.source["timeZone"] !== undefined,
     );
     const timeZone =
-      zone?.type === "user/message" ? zone.data.message.source["timeZone"] : undefined;
+      zone?.type === "user/message"
+        ? zone.data.message.source["timeZone"]
+        : session.recall.userZone;
     if (timeZone === undefined) return undefined;
     try {
       const format = new Intl.DateTimeFormat("en-GB", {

@@ -82,7 +82,7 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
   switch (op.kind) {
     case "model":
       offerSurface(session, op.length);
-      return { kind: "model", key, outcome: await runModelCall(op) };
+      return { kind: "model", key, outcome: await runModelCall(session.segment, op) };
     case "tool":
       return { kind: "tool", key, result: await runWorldTool(session, op) };
     case "route":

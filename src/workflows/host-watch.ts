@@ -54,6 +54,11 @@ export class HostWatch {
     question?.cancel();
   }
 
+  /** Gives it up where another run will ask by itself: the table of a new host is waited for. */
+  rest(): void {
+    if (!this.#binding) this.stop();
+  }
+
   /** A suspended session waits for nobody. */
   get #mustLetGo(): boolean {
     return this.#question !== undefined && !this.#binding && this.#session.folds.place.suspended;
@@ -84,7 +89,10 @@ export class HostWatch {
       } catch (error) {
         if (!isCancellation(error)) throw error;
       }
-      if (this.#question === question) this.#question = undefined;
+      if (this.#question === question) {
+        this.#question = undefined;
+        this.#binding = false;
+      }
       // A scope that is cancelled is let go of by its parent.
       question.cancel();
     });

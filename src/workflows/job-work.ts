@@ -5,6 +5,7 @@ import {
   condition,
   isCancellation,
 } from "@temporalio/workflow";
+import type { ReadJobInput } from "../contracts/activities.js";
 import { isErrorCode } from "../contracts/errors.js";
 import type { JobAnswer, JobWork, Op, OutsideRead } from "../domain/effects.js";
 import { isCounted } from "../domain/job-waits.js";
@@ -59,10 +60,20 @@ async function readOutput(session: Session, id: string, plan: OutsideRead): Prom
     ...sessionRef(),
     jobId: id,
     nonce: job.nonce,
-    from:
-      plan.from === "store" ? { ref: plan.ref } : { streams: plan.offsets, ended: !isLive(job) },
+    from: placeOf(plan, !isLive(job)),
   });
   return { kind: "read", reads, locators };
+}
+
+function placeOf(plan: OutsideRead, ended: boolean): ReadJobInput["from"] {
+  switch (plan.from) {
+    case "store":
+      return { ref: plan.ref };
+    case "archive":
+      return { archived: plan.seq, segment: plan.segment };
+    case "streams":
+      return { streams: plan.offsets, ended };
+  }
 }
 
 function failed(error: unknown): JobAnswer {

@@ -1,5 +1,6 @@
 import {
   allHandlersFinished,
+  CancellationScope,
   ChildWorkflowCancellationType,
   ChildWorkflowFailure,
   condition,
@@ -40,7 +41,7 @@ export class JobWorkflows {
   readonly #begin: Begin;
   readonly #show: () => void;
   readonly #starts = new Map<string, Promise<void>>();
-  #timing = false;
+  #timing: CancellationScope | undefined;
 
   constructor(session: Session, begin: Begin, show: () => void) {
     this.#session = session;
@@ -50,11 +51,16 @@ export class JobWorkflows {
 
   /** Is a job about to be overdue that nobody times? */
   get due(): boolean {
-    return !this.#timing && nextOverdueAt(this.#session.folds.jobs) !== undefined;
+    return this.#timing === undefined && nextOverdueAt(this.#session.folds.jobs) !== undefined;
   }
 
   run(): void {
     if (this.due) this.#begin(() => this.#timeOverdue());
+  }
+
+  /** Gives up the timer; another run arms its own. */
+  rest(): void {
+    this.#timing?.cancel();
   }
 
   start(effect: StartJob): void {
@@ -163,18 +169,25 @@ export class JobWorkflows {
   /** One timer for all: it shows which jobs have not confirmed their end within 30 s (spec/jobs J11). */
   async #timeOverdue(): Promise<void> {
     const session = this.#session;
-    this.#timing = true;
+    const scope = new CancellationScope();
+    this.#timing = scope;
     try {
-      for (;;) {
-        const at = nextOverdueAt(session.folds.jobs);
-        if (at === undefined) return;
-        const due = (): boolean => nextOverdueAt(session.folds.jobs) !== at;
-        if (await condition(due, Math.max(1, at - session.now))) continue;
-        await condition(allHandlersFinished);
-        session.record(...decideOverdue(session.folds.jobs, session.now));
-      }
+      await scope.run(async () => {
+        for (;;) {
+          const at = nextOverdueAt(session.folds.jobs);
+          if (at === undefined) return;
+          const due = (): boolean => nextOverdueAt(session.folds.jobs) !== at;
+          if (await condition(due, Math.max(1, at - session.now))) continue;
+          await condition(allHandlersFinished);
+          session.record(...decideOverdue(session.folds.jobs, session.now));
+        }
+      });
+    } catch (error) {
+      if (!isCancellation(error)) throw error;
     } finally {
-      this.#timing = false;
+      this.#timing = undefined;
+      // A scope that is cancelled is let go of by its parent.
+      scope.cancel();
     }
   }
 }

@@ -6,14 +6,16 @@ import {
 } from "@temporalio/workflow";
 import { isErrorCode } from "../contracts/errors.js";
 import type { ModelOutcome } from "../contracts/model.js";
-import { emptyBase } from "../domain/surface.js";
 import type { Op } from "../domain/effects.js";
 import { modelCalls, sessionRef } from "./activity-calls.js";
 
 type ModelOp = Extract<Op, { kind: "model" }>;
 
-/** Calls the model by reference (design D2); whatever happens to the activity is a value. */
-export async function runModelCall(op: ModelOp): Promise<ModelOutcome> {
+/**
+ * Calls the model by reference (design D2); whatever happens to the activity is a value. `base`: the archived segment the log goes
+ * on from.
+ */
+export async function runModelCall(base: string, op: ModelOp): Promise<ModelOutcome> {
   const { turn, step, retry, headerSeq, length, digest, timeoutMs } = op;
   try {
     return await modelCalls({
@@ -26,7 +28,7 @@ export async function runModelCall(op: ModelOp): Promise<ModelOutcome> {
       step,
       retry,
       headerSeq,
-      base: emptyBase,
+      base,
       length,
       digest,
       timeoutMs,

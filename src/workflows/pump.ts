@@ -34,6 +34,7 @@ export class EffectPump {
 
   /** Is there something to begin? */
   get due(): boolean {
+    if (this.#session.frozen) return false;
     return (
       this.#session.effects.length > 0 || this.jobs.due || this.#reminders.due || this.#host.due
     );
@@ -41,16 +42,26 @@ export class EffectPump {
 
   /** Begins what is due. To be called when all handlers have finished (facts §0.11). */
   run(): void {
-    const { effects } = this.#session;
-    for (let effect = effects.shift(); effect !== undefined; effect = effects.shift()) {
-      if (effect.kind === "start-job") this.jobs.start(effect);
-      else if (effect.kind === "cancel-job") this.jobs.cancel(effect);
-      else this.#host.bind(effect.epoch);
-    }
+    if (this.#session.frozen) return;
+    this.#runEffects();
     this.jobs.run();
     this.#reminders.run();
     this.#host.run();
     this.#console.count();
+  }
+
+  /** Is something under way or to be begun? */
+  get isBusy(): boolean {
+    return this.#running.size > 0 || this.#session.effects.length > 0;
+  }
+
+  /** Lets go of what a new run takes up by itself, and sees the rest to its end. */
+  async rest(): Promise<void> {
+    this.#reminders.disarm();
+    this.#host.rest();
+    this.jobs.rest();
+    this.#runEffects();
+    while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
   /** Ends what waits without end, and lets the rest come to its end. */
@@ -58,6 +69,15 @@ export class EffectPump {
     this.#reminders.disarm();
     this.#host.stop();
     while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  #runEffects(): void {
+    const { effects } = this.#session;
+    for (let effect = effects.shift(); effect !== undefined; effect = effects.shift()) {
+      if (effect.kind === "start-job") this.jobs.start(effect);
+      else if (effect.kind === "cancel-job") this.jobs.cancel(effect);
+      else this.#host.bind(effect.epoch);
+    }
   }
 
   #begin(work: () => Promise<void>): void {

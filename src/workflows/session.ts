@@ -11,6 +11,7 @@ import {
   uuid4,
   workflowInfo,
 } from "@temporalio/workflow";
+import type { BodiesQuery } from "../contracts/archive.js";
 import { isErrorCode, refuse, type Refusal } from "../contracts/errors.js";
 import type { ScheduleChangeResult } from "../contracts/schedule.js";
 import { commands, queries, signals } from "../contracts/names.js";
@@ -33,11 +34,13 @@ import {
 } from "../domain/commands.js";
 import { isLive } from "../domain/jobs.js";
 import type { SessionPolicy } from "../domain/policy.js";
-import { Session } from "../domain/session.js";
+import { restoreSession } from "../domain/checkpoint-restore.js";
+import { Session, type SessionNames } from "../domain/session.js";
 import { sessionInputProblem } from "../domain/session-input.js";
 import { disposeJobs, payOwedWake, removeJobs, reportJob } from "../domain/session-jobs.js";
 import { runTurn } from "../domain/turn.js";
 import {
+  bodiesPage,
   jobsView,
   logPage,
   newestMessages,
@@ -49,6 +52,7 @@ import {
 import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
 import { EffectPump } from "./pump.js";
+import { fetchBodies, RollOver } from "./roll-over.js";
 import { openTable } from "./tool-table.js";
 
 /** What a closed session returns; everything else is in its log. */
@@ -72,37 +76,60 @@ export function createSession(
   // Not async: each promise that is pending while a session idles costs the worker 2 KB of stack (bench:memory).
   return (input) => {
     const problem = sessionInputProblem(input);
-    if (problem !== undefined) throw failure(refuse("INVALID_INPUT", problem));
-    const session = openLog(input);
+    const goesOn = input.checkpoint !== undefined && input.seed === undefined;
+    if (problem !== undefined && !goesOn) throw failure(refuse("INVALID_INPUT", problem));
+    const { session, missing } = openLog(input);
     const console = createConsole(session, input);
-    setHandlers(session, input, console.show);
     CancellationScope.current().cancelRequested.catch(() => {
       close(session, { reason: "cancelled through Temporal" });
     });
-    return CancellationScope.nonCancellable(() => run(session, input, policy, console));
+    return CancellationScope.nonCancellable(() => {
+      const pump = new EffectPump(session, console);
+      const rollOver = new RollOver(session, pump, input);
+      setHandlers(session, input, rollOver, console.show);
+      return run({ session, missing, input, policy, console, pump, rollOver });
+    });
   };
 }
 
-async function run(
-  session: Session,
-  input: SessionInput,
-  policy: SessionPolicy,
-  console: Console,
-): Promise<SessionResult> {
-  const pump = new EffectPump(session, console);
+interface Parts {
+  readonly session: Session;
+  /** Names of the texts that its checkpoint left out. */
+  readonly missing: readonly string[];
+  readonly input: SessionInput;
+  readonly policy: SessionPolicy;
+  readonly console: Console;
+  readonly pump: EffectPump;
+  readonly rollOver: RollOver;
+}
+
+async function run(parts: Parts): Promise<SessionResult> {
+  const { session, input, policy, console, pump, rollOver } = parts;
   await condition(allHandlersFinished);
-  await openTable(session, input.host);
-  while (session.closing === undefined) {
+  await fetchBodies(session, parts.missing);
+  if (!session.frozen && !session.folds.place.ready) await openTable(session, input.host);
+  let stepped = false;
+  while (session.closing === undefined || isInTurn(session)) {
     await condition(allHandlersFinished);
     pump.run();
     console.publish(session.state());
-    if (session.shouldRun()) {
-      await drive(session, runTurn(session, policy, Math.random), pump, console.show);
-      payOwedWake(session);
+    const runs = session.shouldRun() || isInTurn(session);
+    if (rollOver.due && (stepped || !runs)) await rollOver.run();
+    else if (runs) {
+      stepped = true;
+      const turn = runTurn(session, policy, Math.random, () => rollOver.due);
+      await drive(session, turn, pump, console.show);
+      if (!isInTurn(session)) payOwedWake(session);
     } else {
-      await condition(
-        () => session.shouldRun() || session.closing !== undefined || console.isStale() || pump.due,
-      );
+      const moves = (): boolean =>
+        session.shouldRun() ||
+        session.closing !== undefined ||
+        console.isStale() ||
+        pump.due ||
+        rollOver.due;
+      const { waitMs } = rollOver;
+      if (waitMs === undefined) await condition(moves);
+      else await condition(() => moves() || rollOver.waitMs === undefined, waitMs);
     }
   }
   await condition(allHandlersFinished);
@@ -115,12 +142,17 @@ async function run(
   return { turns: session.folds.turn.number, lastSeq: session.log.lastSeq };
 }
 
+/** A turn stands at a step edge, to be gone on with. */
+function isInTurn(session: Session): boolean {
+  return session.folds.turn.open && !session.frozen;
+}
+
 /** How long a closing session waits for the end of its jobs, ms (spec/jobs J11). */
 const disposalMs = 60_000;
 
 /** Owner disposal (spec/jobs §8): all jobs are asked to end, and what has not confirmed it in time is given up. */
 async function endJobs(session: Session, pump: EffectPump): Promise<void> {
-  if (session.folds.jobs.jobs.length === 0) return;
+  if (session.frozen || session.folds.jobs.jobs.length === 0) return;
   disposeJobs(session);
   pump.run();
   const over = (): boolean => !session.folds.jobs.jobs.some(isLive);
@@ -129,18 +161,27 @@ async function endJobs(session: Session, pump: EffectPump): Promise<void> {
   removeJobs(session);
 }
 
-function openLog(input: SessionInput): Session {
+function openLog(input: SessionInput): {
+  readonly session: Session;
+  readonly missing: readonly string[];
+} {
   const { workflowId, startTime, firstExecutionRunId } = workflowInfo();
-  const session = new Session(workflowId, () => Date.now(), {
+  const now = (): number => Date.now();
+  const names: SessionNames = {
     token: `${workflowId}:${firstExecutionRunId}`,
     nonce: () => uuid4().replaceAll("-", "").slice(0, 12),
-  });
-  const { config, parentSession } = input;
+  };
+  const { config, parentSession, checkpoint, seed } = input;
+  const { session, missing } =
+    checkpoint === undefined
+      ? { session: new Session(workflowId, now, names), missing: [] }
+      : restoreSession(checkpoint, { id: workflowId, now, names, config });
+  if (checkpoint !== undefined && seed === undefined) return { session, missing };
   session.record({
     type: "session/open",
     data: {
       config,
-      header: {
+      header: session.folds.sessionHeader ?? {
         version: 0,
         id: workflowId,
         createdAt: startTime.getTime(),
@@ -149,7 +190,7 @@ function openLog(input: SessionInput): Session {
       },
     },
   });
-  return session;
+  return { session, missing };
 }
 
 type Command = (
@@ -176,20 +217,30 @@ const handlers: readonly (readonly [name: string, command: Command])[] = [
 const batched = new Set<string>([commands.send, commands.todoWrite, commands.scheduleChange]);
 
 /** Each command as an update, for callers who need the verdict, and as a signal of the same name. */
-function setHandlers(session: Session, input: SessionInput, show: () => void): void {
+function setHandlers(
+  session: Session,
+  input: SessionInput,
+  rollOver: RollOver,
+  show: () => void,
+): void {
   for (const [name, command] of handlers) {
     const handle = (argument: unknown): ReturnType<Command> => {
       const verdict = command(session, argument);
       show();
       return verdict;
     };
-    setHandler(defineUpdate<ReturnType<Command>, [unknown]>(name), handle, {
+    const answer = (argument: unknown): ReturnType<Command> => {
+      rollOver.countUpdate();
+      return handle(argument);
+    };
+    setHandler(defineUpdate<ReturnType<Command>, [unknown]>(name), answer, {
       validator: (argument) => {
         const refusal = refusalOf(session, name, argument);
         if (refusal !== undefined) throw failure(refusal);
       },
     });
     setHandler(defineSignal<[unknown]>(name), (argument) => {
+      rollOver.countSignal();
       const many = batched.has(name) && Array.isArray(argument);
       for (const one of many ? argument : [argument]) {
         const before = session.log.lastSeq;
@@ -199,7 +250,9 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
       }
     });
   }
+  setHandler(defineSignal(signals.rollOver), () => rollOver.ask());
   setHandler(defineSignal<[unknown]>(signals.jobReport), (report) => {
+    rollOver.countSignal();
     for (const line of reportJob(session, report)) log.warn(`session ${session.id}: ${line}`);
     show();
   });
@@ -210,6 +263,9 @@ function setHandlers(session: Session, input: SessionInput, show: () => void): v
   setHandler(defineQuery(queries.messages), () => newestMessages(session));
   setHandler(defineQuery(queries.surface), (query?: SurfaceQuery) =>
     surfacePage(session, query ?? { from: 0, to: session.log.surface.length }),
+  );
+  setHandler(defineQuery(queries.bodies), (query?: BodiesQuery) =>
+    bodiesPage(session, query?.names ?? []),
   );
   setHandler(defineQuery(queries.projections), () => projectionsOf(session));
   setHandler(defineQuery(queries.jobs), () => jobsView(session));

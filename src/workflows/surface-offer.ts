@@ -12,6 +12,11 @@ export function offerSurface(session: Session, to: number): void {
   const from = session.offered;
   session.offered = to;
   if (!workflowInfo().unsafe.isReplaying && to > from) {
-    surface.offer(from, session.log.surface.nodes.slice(from, to));
+    const { surface: nodes } = session.log;
+    const fresh = Array.from({ length: to - from }, (_, index) => nodes.nodeAt(from + index));
+    surface.offer(
+      from,
+      fresh.filter((node) => node !== undefined),
+    );
   }
 }

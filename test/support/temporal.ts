@@ -89,7 +89,10 @@ export interface Lab {
   /** The whole log, held against the rules that every log keeps. */
   entries(session: SessionClient): Promise<LogEntry[]>;
   handle(id: string): WorkflowHandle;
+  /** Of the newest run. */
   history(id: string): Promise<History>;
+  /** Histories of all runs, the oldest first. */
+  runs(id: string): Promise<readonly History[]>;
   historyIn(namespace: string, id: string): Promise<History>;
   /** Every request the scripted model got for a session, in order. */
   requests(id: string): Promise<ModelRequest[]>;
@@ -301,6 +304,16 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
     },
     handle: (id) => temporal.workflow.getHandle(id),
     history: (id) => temporal.workflow.getHandle(id).fetchHistory(),
+    async runs(id) {
+      const runs: History[] = [];
+      for (let runId: string | undefined; ;) {
+        const history = await temporal.workflow.getHandle(id, runId).fetchHistory();
+        runs.unshift(history);
+        const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
+        runId = started?.continuedExecutionRunId ?? "";
+        if (runId === "") return runs;
+      }
+    },
     historyIn: (namespace, id) =>
       new Client({ connection: temporal.connection, namespace }).workflow
         .getHandle(id)
@@ -314,11 +327,13 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       expect(compareRequests(witnessRequests(log), parseRecorded(requests, session.id))).toEqual(
         [],
       );
-      const history = JSON.parse(historyToJSON(await lab.history(session.id))) as HistoryJson;
-      expect(compareWithHistory(log, readHistory([history]))).toEqual([]);
+      const runs = (await lab.runs(session.id)).map(
+        (history) => JSON.parse(historyToJSON(history)) as HistoryJson,
+      );
+      expect(compareWithHistory(log, readHistory(runs))).toEqual([]);
     },
     async replayOn(path, { id }) {
-      await replay(path, await lab.history(id), id);
+      for (const history of await lab.runs(id)) await replay(path, history, id);
       unchecked.add(id);
     },
     adopt: (id) => void ids.add(id),
@@ -329,7 +344,8 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
     async finish() {
       try {
         for (const id of ids) {
-          if (!unchecked.has(id)) await replay(bundlePath, await lab.history(id), id);
+          if (unchecked.has(id)) continue;
+          for (const history of await lab.runs(id)) await replay(bundlePath, history, id);
         }
       } finally {
         for (const id of ids) await endQuietly(temporal, id);
