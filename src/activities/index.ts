@@ -4,6 +4,7 @@ import type {
   LocalActivities,
   SessionActivities,
 } from "../contracts/activities.js";
+import { openArchive } from "../store/archive.js";
 import type { Store } from "../contracts/store.js";
 import type { Models } from "../models/registry.js";
 import type { ToolRegistry } from "../tools/registry.js";
@@ -50,7 +51,7 @@ export function createSessionSide(deps: ActivityDeps): {
       callModel: createCallModel({ ...deps, reader }),
       "tools.shared": createSharedTools(deps.tools, deps.models),
       "tool.run": createRunTool({ ...deps, source }),
-      "job.read": createReadJob(deps.store),
+      "job.read": createReadJob(deps.store, openArchive(deps.store)),
       "job.look": createLookJobs(deps.client),
       "zone.resolve": async (local) => resolveLocalTime(local),
       "time.reading": async (input) => timeReading(input),

@@ -301,14 +301,17 @@ describe.concurrent("a suspended session", () => {
   test("lets its jobs run, and pays the turn that one has earned once, when it is resumed", async ({
     lab,
   }) => {
+    const gate = join(await lab.workspace(), "go");
+    const waiting = background(`until [ -e ${gate} ]; do sleep 0.1; done; echo out`);
     const session = await lab.session({
       turns: [
-        { steps: [{ calls: [background("sleep 1; echo out")] }, { text: "started" }] },
+        { steps: [{ calls: [waiting] }, { text: "started" }] },
         { repeat: 5, steps: [{ text: "noted" }] },
       ],
     });
     await lab.play(session);
     await command(lab, session, commands.suspend);
+    await writeFile(gate, "");
     await session.waitJob("bash-1");
     await command(lab, session, commands.suspend);
     expect((await session.view()).turn.number).toBe(1);
