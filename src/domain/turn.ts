@@ -139,10 +139,8 @@ function shownContext({ log, recall }: Session): string | undefined {
   );
   const block = shown?.message.content[0];
   if (block?.type === "text") return block.text;
-  const { runtimeContext } = recall;
-  return runtimeContext !== undefined && log.surface.has(runtimeContext.seq)
-    ? runtimeContext.text
-    : undefined;
+  const before = recall.runtimeContext;
+  return before !== undefined && log.surface.has(before.seq) ? before.text : undefined;
 }
 
 /** After a step that owes nothing: late input or an objection forces one more step, else the turn ends. */
