@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Context } from "@temporalio/activity";
 import type { CallModelInput } from "../contracts/activities.js";
-import { LonghaulError } from "../contracts/errors.js";
+import { type ErrorCode, LonghaulError } from "../contracts/errors.js";
 import type { ModelOutcome, ModelRequest } from "../contracts/model.js";
 import type { Store } from "../contracts/store.js";
 import { collectReply } from "../models/collect.js";
@@ -13,6 +13,8 @@ import type { SurfaceReader } from "./surface-reader.js";
 
 /** Largest reply that enters history, bytes of JSON: the server refuses payloads over 2 MB (facts §3). */
 const maxReplyBytes = 1_900_000;
+
+const final = new Set<ErrorCode>(["SURFACE_MISMATCH", "LOG_CORRUPT", "ARCHIVE_UNAVAILABLE"]);
 
 export interface CallModelDeps {
   readonly reader: SurfaceReader;
@@ -113,8 +115,9 @@ async function cancelledBy(context: Context): Promise<ModelOutcome> {
   return { kind: "cancelled", content: [] };
 }
 
+/** What another attempt would not find otherwise ends the turn. */
 function refused(error: unknown): ModelOutcome {
-  if (error instanceof LonghaulError && error.code === "SURFACE_MISMATCH") {
+  if (error instanceof LonghaulError && final.has(error.code)) {
     return { kind: "failure", failure: { code: error.code, message: error.message } };
   }
   throw error;

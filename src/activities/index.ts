@@ -1,5 +1,6 @@
 import type { Client } from "@temporalio/client";
 import type {
+  ArchiveActivities,
   HostActivities,
   LocalActivities,
   SessionActivities,
@@ -8,6 +9,7 @@ import { openArchive } from "../store/archive.js";
 import type { Store } from "../contracts/store.js";
 import type { Models } from "../models/registry.js";
 import type { ToolRegistry } from "../tools/registry.js";
+import { createArchiveActivities } from "./archive-log.js";
 import { createCallModel } from "./call-model.js";
 import type { JobHost } from "../kinds/job-host.js";
 import { createBeginJob, createEndJob, createFollowJob } from "./follow-job.js";
@@ -40,18 +42,20 @@ export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
 
 /** On the queue `longhaul`: the activities, and where the workflows of the process tell what they know. */
 export function createSessionSide(deps: ActivityDeps): {
-  readonly activities: SessionActivities & LocalActivities;
+  readonly activities: SessionActivities & ArchiveActivities & LocalActivities;
   readonly offerSurface: SurfaceReader["offer"];
 } {
   const source = createSessionSource(deps.client);
-  const reader = new SurfaceReader(source);
+  const archive = openArchive(deps.store);
+  const reader = new SurfaceReader(source, archive);
   return {
     offerSurface: (ref, from, nodes) => reader.offer(ref, from, nodes),
     activities: {
       callModel: createCallModel({ ...deps, reader }),
       "tools.shared": createSharedTools(deps.tools, deps.models),
       "tool.run": createRunTool({ ...deps, source }),
-      "job.read": createReadJob(deps.store, openArchive(deps.store)),
+      ...createArchiveActivities({ source, archive }),
+      "job.read": createReadJob(deps.store, archive),
       "job.look": createLookJobs(deps.client),
       "zone.resolve": async (local) => resolveLocalTime(local),
       "time.reading": async (input) => timeReading(input),

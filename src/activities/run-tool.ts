@@ -7,12 +7,12 @@ import type { ToolOutcome } from "../contracts/tools.js";
 import { sealClaim } from "../process/claim.js";
 import type { ToolRegistry } from "../tools/registry.js";
 import { whileBeating } from "./heartbeat.js";
-import type { SessionSource } from "./session-source.js";
+import { liveEntry, type SessionSource } from "./session-source.js";
 
 export interface RunToolDeps {
   readonly tools: ToolRegistry;
   readonly store: Store;
-  readonly source: SessionSource;
+  readonly source: Pick<SessionSource, "log">;
   /** Data directory of this host. */
   readonly home: string;
 }
@@ -57,14 +57,15 @@ export function createSealTool(
 }
 
 async function rawArguments(
-  source: SessionSource,
+  source: Pick<SessionSource, "log">,
   input: RunToolInput,
   signal: AbortSignal,
 ): Promise<string> {
   if ("inline" in input.args) return input.args.inline;
   const { seq, digest } = input.args;
-  const entry = await source.entry(input, seq, signal);
-  const raw = entry.type === "tool/call" ? entry.data.arguments : "";
+  // Never archived: no roll-over cuts a step.
+  const entry = await liveEntry(source, input, seq, signal);
+  const raw = entry?.type === "tool/call" ? entry.data.arguments : "";
   if (createHash("sha256").update(raw, "utf8").digest("hex") !== digest) {
     throw new LonghaulError(
       "SURFACE_MISMATCH",

@@ -1,6 +1,7 @@
 import { type Client, isGrpcServiceError, QueryNotRegisteredError } from "@temporalio/client";
 import type { SessionRef } from "../contracts/activities.js";
 import { LonghaulError, type Refusal } from "../contracts/errors.js";
+import type { BodiesPage, BodiesQuery } from "../contracts/archive.js";
 import type { LogEntry } from "../contracts/log.js";
 import { askAgain, queries } from "../contracts/names.js";
 import type { LogPage, LogQuery, SurfacePage, SurfaceQuery } from "../contracts/session.js";
@@ -8,7 +9,21 @@ import type { LogPage, LogQuery, SurfacePage, SurfaceQuery } from "../contracts/
 /** What activities read of the session that called them: pages of exactly the run that asked (design D2). */
 export interface SessionSource {
   nodes(ref: SessionRef, query: SurfaceQuery, signal: AbortSignal): Promise<SurfacePage>;
-  entry(ref: SessionRef, seq: number, signal: AbortSignal): Promise<LogEntry>;
+  log(ref: SessionRef, query: LogQuery, signal: AbortSignal): Promise<LogPage>;
+  /** Texts that the checkpoint being made tells by name. */
+  bodies(ref: SessionRef, names: readonly string[], signal: AbortSignal): Promise<BodiesPage>;
+}
+
+/** An entry that the run itself has; undefined when it is archived or there is none. */
+export async function liveEntry(
+  source: Pick<SessionSource, "log">,
+  ref: SessionRef,
+  seq: number,
+  signal: AbortSignal,
+): Promise<LogEntry | undefined> {
+  const page = await source.log(ref, { after: seq - 1, limit: 1 }, signal);
+  const [entry] = page.entries;
+  return entry?.seq === seq ? entry : undefined;
 }
 
 /** How long a deadline or an exhausted server is retried, ms. */
@@ -19,7 +34,7 @@ export function createSessionSource(client: Client): SessionSource {
   async function query<T>(
     ref: SessionRef,
     name: string,
-    argument: LogQuery | SurfaceQuery,
+    argument: LogQuery | SurfaceQuery | BodiesQuery,
     signal: AbortSignal,
   ): Promise<T> {
     const handle = client.workflow.getHandle(ref.sessionId, ref.runId);
@@ -42,17 +57,8 @@ export function createSessionSource(client: Client): SessionSource {
       if ("ok" in page) throw new LonghaulError("SURFACE_MISMATCH", page.message);
       return page;
     },
-    async entry(ref, seq, signal) {
-      const page = await query<LogPage>(ref, queries.log, { after: seq - 1, limit: 1 }, signal);
-      const [entry] = page.entries;
-      if (entry?.seq !== seq) {
-        throw new LonghaulError(
-          "SURFACE_MISMATCH",
-          `session ${ref.sessionId} has no log entry ${seq} in run ${ref.runId}`,
-        );
-      }
-      return entry;
-    },
+    log: (ref, range, signal) => query<LogPage>(ref, queries.log, range, signal),
+    bodies: (ref, names, signal) => query<BodiesPage>(ref, queries.bodies, { names }, signal),
   };
 }
 

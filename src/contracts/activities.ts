@@ -48,7 +48,7 @@ export interface FetchBodiesInput extends SessionRef {
   readonly names: readonly string[];
 }
 
-/** JSON by name; one that is not in the store is left out. */
+/** JSON by name, as many as fit 1.5 MB: ask again for the rest. One that is not in the store is left out; none at all: none is there. */
 export interface FetchBodiesAnswer {
   readonly bodies: { readonly [name: string]: string };
 }

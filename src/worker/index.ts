@@ -269,8 +269,7 @@ function surfaceSinks(
   return {
     surface: {
       offer: {
-        fn: ({ workflowId, runId }, from, nodes) =>
-          offer({ sessionId: workflowId, runId }, from, nodes),
+        fn: ({ workflowId }, from, nodes) => offer({ sessionId: workflowId }, from, nodes),
         callDuringReplay: false,
       },
     },

@@ -146,11 +146,17 @@ export class RollOver {
 /** Fetches the texts a checkpoint tells by name; a text that is lost or damaged parks the session. Waits for the store. */
 export async function fetchBodies(session: Session, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
-  const { bodies } = await archiveCalls("texts of the run before")["log.bodies"]({
-    ...sessionRef(),
-    names,
-  });
-  const filled = fillBodies(session, new Map(Object.entries(bodies)));
+  const fetched = new Map<string, string>();
+  for (let left = names; left.length > 0; left = left.filter((name) => !fetched.has(name))) {
+    const { bodies } = await archiveCalls("texts of the run before")["log.bodies"]({
+      ...sessionRef(),
+      names: left,
+    });
+    const found = Object.entries(bodies).filter(([name]) => left.includes(name));
+    if (found.length === 0) break;
+    for (const [name, json] of found) fetched.set(name, json);
+  }
+  const filled = fillBodies(session, fetched);
   if (filled.ok) return;
   session.fault ??= filled;
   session.frozen = true;

@@ -11,6 +11,7 @@ import { isArchived } from "../../src/domain/archived-nodes.js";
 import { SurfaceReader } from "../../src/activities/surface-reader.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { ModelProvider } from "../../src/contracts/model.js";
+import { openArchive } from "../../src/store/archive.js";
 import { createModels } from "../../src/models/registry.js";
 import { defineTool } from "../../src/tools/define.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
@@ -209,7 +210,10 @@ test.concurrent("[harness/H5] in place of an injected message: what does not mat
     maxCachedWorkflows: cacheSize,
     activities: {
       ...createSessionSide(deps).activities,
-      callModel: createCallModel({ ...deps, reader: new SurfaceReader(source) }),
+      callModel: createCallModel({
+        ...deps,
+        reader: new SurfaceReader(source, openArchive(lab.store)),
+      }),
     },
     // Nobody takes what the workflow offers: each call asks.
     sinks: noSinks,
