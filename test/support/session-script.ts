@@ -25,14 +25,15 @@ export const config: SessionConfig = {
 export function openSession(
   changes: Partial<SessionConfig> = {},
   rows: readonly ToolRow[] = [],
+  id = "s1",
 ): Session {
   let now = 0;
-  const session = new Session("s1", () => (now += 1));
+  const session = new Session(id, () => (now += 1));
   const full = { ...config, ...changes };
   session.record(
     {
       type: "session/open",
-      data: { header: { version: 0, id: "s1", createdAt: 0 }, config: full },
+      data: { header: { version: 0, id, createdAt: 0 }, config: full },
     },
     {
       type: "session/tools",
