@@ -92,12 +92,11 @@ export function archiveCalls(summary: string): ArchiveActivities {
     heartbeatTimeout,
   } satisfies ActivityOptions;
   const retry = { initialInterval: "1s", backoffCoefficient: 2, maximumInterval: "10s" } as const;
+  const tried = { ...options, retry: { ...retry, maximumAttempts: 3 } };
+  // A proxy has no keys of its own to spread.
   return {
-    ...proxyActivities<Pick<ArchiveActivities, "log.archive">>({
-      ...options,
-      retry: { ...retry, maximumAttempts: 3 },
-    }),
-    ...proxyActivities<Pick<ArchiveActivities, "log.bodies">>({ ...options, retry }),
+    "log.archive": proxyActivities<ArchiveActivities>(tried)["log.archive"],
+    "log.bodies": proxyActivities<ArchiveActivities>({ ...options, retry })["log.bodies"],
   };
 }
 
