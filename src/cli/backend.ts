@@ -3,6 +3,7 @@ import type {
   HostRecord,
   ListFilter,
   Outcome,
+  PurgeResult,
   ReadOptions,
   SendOptions,
   SessionRecord,
@@ -25,6 +26,7 @@ import type {
   RemindOptions,
   RemindResult,
 } from "../client/session-reminders.js";
+import type { ArchivedSession } from "../contracts/archive.js";
 import type { Refusal } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import type { Store } from "../contracts/store.js";
@@ -106,6 +108,10 @@ export interface Backend {
   createSession(options: CreateSessionOptions): Promise<Session>;
   session(id: string): Session;
   list(filter: ListFilter): Promise<readonly SessionSummary[]>;
+  /** Ended sessions that are archived, those that closed last first. */
+  archived(): AsyncIterable<ArchivedSession>;
+  /** Removes all that is kept of an ended session. */
+  purge(id: string): Promise<PurgeResult>;
   /** The hosts of open sessions, and `also`. */
   hosts(also: readonly string[]): Promise<readonly HostRecord[]>;
   /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */

@@ -32,12 +32,8 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
   };
   const { address, namespace, connection, uiUrl } = server;
   try {
-    const store = lazily(() => openDirectoryStore(join(home, "store")));
-    // Reading a session needs the store for streamed text alone, so a broken one stops only what needs it.
-    const streams: Pick<Store, "list" | "read"> = {
-      list: async (...args) => (await store()).list(...args),
-      read: async (...args) => (await store()).read(...args),
-    };
+    const folder = join(home, "store");
+    const store = lazily(() => openDirectoryStore(folder));
     const attributes =
       request.register === true
         ? { attributes: wanted.filter((name) => server.attributes.has(name)) }
@@ -45,7 +41,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
     const client = await LonghaulClient.connect({
       connection,
       namespace,
-      store: streams,
+      store: openedLater(folder, store),
       ...attributes,
     });
     const workers: Promise<RunningWorker>[] = [];
@@ -64,6 +60,8 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       createSession: (options) => client.createSession(options),
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
+      archived: () => client.archived(),
+      purge: (id) => client.purge(id),
       hosts: (also) => client.hosts(also),
       workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs, deployment }) {
@@ -109,6 +107,23 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a literal
 const wanted = Object.keys(searchAttributes) as SearchAttributeName[];
+
+/** A broken store stops only what needs it: most of what is read of a session does not. */
+function openedLater(folder: string, store: () => Promise<Store>): Store {
+  return {
+    append: async (...args) => (await store()).append(...args),
+    read: async (...args) => (await store()).read(...args),
+    size: async (...args) => (await store()).size(...args),
+    sync: async (...args) => (await store()).sync(...args),
+    list: async (...args) => (await store()).list(...args),
+    remove: async (...args) => (await store()).remove(...args),
+    check: async () => (await store()).check(),
+    async *sessions() {
+      yield* (await store()).sessions();
+    },
+    locator: (...stream) => join(folder, ...stream),
+  };
+}
 
 /** Made at the first use, and again after it could not be. */
 function lazily<T>(make: () => Promise<T>): () => Promise<T> {

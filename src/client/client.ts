@@ -1,10 +1,13 @@
 import { setMaxListeners } from "node:events";
 import { WorkflowFailedError, type Client, type Connection } from "@temporalio/client";
+import type { Archive, ArchivedSession } from "../contracts/archive.js";
 import { LonghaulError } from "../contracts/errors.js";
 import { queries, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
 import type { LogPage, Projections, SessionView } from "../contracts/session.js";
+import { openArchive } from "../store/archive.js";
+import { ArchivedWire } from "./archived-wire.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { startSession } from "./create-session.js";
@@ -13,17 +16,19 @@ import { listSessions } from "./list.js";
 import { overdueAmong } from "./overdue.js";
 import { pause } from "./pause.js";
 import { SessionClient } from "./session-client.js";
+import { purgeSession } from "./purge.js";
 import type { PollSource } from "./session-poller.js";
 import type {
   CreateSessionOptions,
   HostRecord,
   ListFilter,
   LonghaulClientOptions,
+  PurgeResult,
   SessionSummary,
 } from "./types.js";
 import { Watchers } from "./watch.js";
 import { failureOf } from "./workflow-failure.js";
-import { notFound, TemporalWire } from "./wire.js";
+import { notFound, TemporalWire, type Wire } from "./wire.js";
 
 /** Longest wait of one page of a watched log, ms: a worker that died while it held the session costs 2 s (facts §0.8). */
 const pageTimeoutMs = 4000;
@@ -40,9 +45,10 @@ export class LonghaulClient implements AsyncDisposable {
   readonly #client: Client;
   readonly #namespace: string;
   readonly #timeoutMs: number;
-  readonly #wire: TemporalWire;
+  readonly #wire: Wire;
   readonly #watchers: Watchers;
   readonly #store: LonghaulClientOptions["store"];
+  readonly #archive: Archive | undefined;
   #attributes: Promise<readonly SearchAttributeName[]> | undefined;
 
   /** Connects and checks the namespace: TEMPORAL_UNREACHABLE within 5 s, NAMESPACE_NOT_FOUND. */
@@ -69,7 +75,9 @@ export class LonghaulClient implements AsyncDisposable {
     this.#client = client;
     this.#namespace = namespace;
     this.#timeoutMs = options.callTimeoutMs ?? 15_000;
-    this.#wire = new TemporalWire(client, connection, this.#bounds, this.#timeoutMs);
+    this.#archive = options.store && openArchive(options.store);
+    const wire = new TemporalWire(client, connection, this.#bounds, this.#timeoutMs);
+    this.#wire = new ArchivedWire(wire, this.#archive);
     this.#store = options.store;
     this.#watchers = new Watchers((session) => this.#pollSource(session), options.store);
     if (options.attributes !== undefined) this.#attributes = Promise.resolve(options.attributes);
@@ -123,6 +131,41 @@ export class LonghaulClient implements AsyncDisposable {
       { namespace: this.#namespace, timeoutMs: this.#timeoutMs },
       await this.list({ query: "ExecutionStatus = 'Running'", limit: 100_000 }),
       also,
+    );
+  }
+
+  /**
+   * Ended sessions that are archived, those that closed last first, also those that Temporal has deleted. STORE_UNAVAILABLE, also
+   * without a store; LOG_CORRUPT after all that can be read.
+   */
+  archived(): AsyncGenerator<ArchivedSession, void, undefined> {
+    return (this.#archive ?? this.#noStore("archived sessions are")).list();
+  }
+
+  /**
+   * Removes all that is kept of an ended session: histories of its runs and jobs, archive and outputs. Nothing brings it back.
+   * SESSION_OPEN while it or one of its jobs runs, SESSION_NOT_FOUND, STORE_UNAVAILABLE also without a store. What was interrupted
+   * is completed when it is purged again.
+   */
+  async purge(id: string): Promise<PurgeResult> {
+    const session = parseInput(sessionIdSchema, id, "session id");
+    return purgeSession(
+      {
+        client: this.#client,
+        connection: this.#connection,
+        bounds: this.#bounds,
+        namespace: this.#namespace,
+        store: this.#store ?? this.#noStore(`what session ${session} has written is`),
+        timeoutMs: this.#timeoutMs,
+      },
+      session,
+    );
+  }
+
+  #noStore(what: string): never {
+    throw new LonghaulError(
+      "STORE_UNAVAILABLE",
+      `${what} in the store, and this client was connected without one; give LonghaulClient.connect a store`,
     );
   }
 
@@ -196,6 +239,8 @@ export class LonghaulClient implements AsyncDisposable {
   }
 
   async #untilClosed(id: string): Promise<void> {
+    // Also when Temporal has deleted it.
+    if ((await this.#wire.status(id))?.open === false) return;
     const handle = this.#client.workflow.getHandle(id);
     await attemptUntil(
       this.#bounds,

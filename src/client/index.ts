@@ -18,6 +18,7 @@ export type {
   ListFilter,
   LonghaulClientOptions,
   Outcome,
+  PurgeResult,
   ReadOptions,
   SendOptions,
   SessionRecord,
@@ -49,6 +50,7 @@ export type {
 export { defineSessionConfig, type SessionChoices } from "./session-config.js";
 export { LonghaulError, errorCodes, type ErrorCode } from "../contracts/errors.js";
 export { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
+export type { ArchivedSession } from "../contracts/archive.js";
 export type { LogEntry } from "../contracts/log.js";
 export type { JobsFrame, PublicJob } from "../contracts/jobs.js";
 export type {

@@ -28,6 +28,8 @@ export interface Feed {
   finish(): void;
 }
 
+/** Codes of archived entries that cannot be read, however often they are asked for. */
+const lostCodes: ReadonlySet<string> = new Set(["ARCHIVE_UNAVAILABLE", "LOG_CORRUPT"]);
 const pageEntries = 500;
 const idleIntervalMs = 1000;
 /** How often a silent session is asked whether it has ended without saying so (terminated, failed). */
@@ -112,15 +114,17 @@ export class SessionPoller {
   async #round(): Promise<boolean> {
     for (const feed of this.#unprimed) {
       const from = Math.max(-1, feed.cursor.position - primeEntries);
-      const before = await this.#source.page(from, feed.cursor.position - from, this.#stop.signal);
-      feed.cursor.prime(before.entries);
+      const before = await this.#page(from, feed.cursor.position - from, [feed]);
+      feed.cursor.prime(before?.entries ?? []);
       this.#unprimed.delete(feed);
     }
     const ready = [...this.#feeds].filter((feed) => !feed.full && !this.#unprimed.has(feed));
     if (ready.length === 0) return false;
     const endedBefore = this.#ended;
     const after = Math.min(...ready.map((feed) => feed.cursor.position));
-    const page = await this.#source.page(after, pageEntries, this.#stop.signal);
+    const behind = ready.filter((feed) => feed.cursor.position === after);
+    const page = await this.#page(after, pageEntries, behind);
+    if (page === undefined) return this.#feeds.size > 0;
     this.#setUp();
     this.#jobs.note(after, page);
     const failed = await this.#failedAttempt(page);
@@ -145,6 +149,19 @@ export class SessionPoller {
       await this.#checkEnd(page.state === "closed");
     this.#setPace(page.state === "running", page.entries.length > 0);
     return this.#ended && !endedBefore;
+  }
+
+  /** Undefined when what `feeds` lack is archived and not to be had: they fail, and others go on. */
+  async #page(after: number, limit: number, feeds: readonly Feed[]): Promise<LogPage | undefined> {
+    try {
+      return await this.#source.page(after, limit, this.#stop.signal);
+    } catch (error) {
+      if (!(error instanceof LonghaulError) || !lostCodes.has(error.code)) throw error;
+      this.#endAll((feed) => {
+        feed.fail(error);
+      }, feeds);
+      return undefined;
+    }
   }
 
   /**

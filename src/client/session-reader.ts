@@ -1,4 +1,5 @@
 import type { Message } from "../contracts/content.js";
+import { LonghaulError } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { queries } from "../contracts/names.js";
 import type {
@@ -73,6 +74,18 @@ export class SessionReader {
 
   /** What the model is shown: all messages derived from the surface. */
   async messages(): Promise<readonly Message[]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return deriveMessages(await this.#surfaceNodes());
+      } catch (error) {
+        // A summary has taken the place of what was being read: it is read again.
+        const changed = error instanceof LonghaulError && error.code === "INVALID_INPUT";
+        if (!changed || tries === surfaceTries) throw error;
+      }
+    }
+  }
+
+  async #surfaceNodes(): Promise<readonly SurfaceNode[]> {
     const nodes: SurfaceNode[] = [];
     let page = await this.#wire.query<SurfacePage>(this.id, queries.surface, null);
     for (
@@ -82,7 +95,7 @@ export class SessionReader {
     ) {
       page = await this.surface({ from: nodes.length, to: page.length });
     }
-    return deriveMessages(nodes);
+    return nodes;
   }
 
   /** Nodes `from` up to, not including, `to`; as many as fit 256 KB. */
@@ -124,3 +137,6 @@ export class SessionReader {
     return foldOutcome(entries);
   }
 }
+
+/** Summaries are rare: one may come while the surface is read. */
+const surfaceTries = 3;

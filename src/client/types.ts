@@ -11,8 +11,11 @@ export interface LonghaulClientOptions {
   readonly connection: ConnectionOptions;
   /** Default `default`. */
   readonly namespace?: string;
-  /** Needed by `watch` for streamed text, by `jobOutput`, and by readers of spilled output. */
-  readonly store?: Pick<Store, "list" | "read">;
+  /**
+   * The store of the workers. Needed to read what is archived of a log, by `archived` and `purge`, by `watch` for streamed text, by
+   * `jobOutput`, and by readers of spilled output.
+   */
+  readonly store?: Store;
   /** Search attributes registered in the namespace; default: asked from the server once. */
   readonly attributes?: readonly SearchAttributeName[];
   /** Deadline of each call, ms. Default 15,000. */
@@ -56,6 +59,8 @@ export interface SessionSummary {
 export interface SessionRecord extends SessionSummary {
   /** `timed-out` and `canceled` are told apart here; the state calls them failed and terminated. */
   readonly status: "open" | "closed" | "terminated" | "canceled" | "failed" | "timed-out";
+  /** Temporal has deleted it: what is told comes from the archive. */
+  readonly archived?: true;
   /** Why it failed by itself. */
   readonly failure?: { readonly code?: ErrorCode; readonly message: string };
 }
@@ -120,6 +125,18 @@ export interface ListFilter {
   readonly limit?: number;
   /** A further condition in Temporal's list filter language, e.g. `StartTime > "2026-01-01T00:00:00Z"`. */
   readonly query?: string;
+}
+
+/** What a purge removed. */
+export interface PurgeResult {
+  readonly session: string;
+  /** Histories of the session: one a run. */
+  readonly runs: number;
+  /** Histories of its jobs. */
+  readonly jobs: number;
+  /** In the store: segments of its log, outputs, streamed text. */
+  readonly streams: number;
+  readonly bytes: number;
 }
 
 export interface WaitIdleOptions {

@@ -62,4 +62,5 @@ export const awayCodes: ReadonlySet<string> = new Set([
   "TEMPORAL_UNREACHABLE",
   "NO_WORKER",
   "SESSION_FAULTED",
+  "STORE_UNAVAILABLE",
 ]);

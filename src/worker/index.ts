@@ -13,6 +13,7 @@ import {
   type WorkerOptions,
 } from "@temporalio/worker";
 import { createHostActivities, createSessionSide, type ActivityDeps } from "../activities/index.js";
+import { createEndedSweep } from "../activities/sweep-ended.js";
 import { sweepHostJobs } from "../activities/sweep-jobs.js";
 import type { SessionSinks } from "../contracts/activities.js";
 import { LonghaulError } from "../contracts/errors.js";
@@ -26,8 +27,10 @@ import { createJobHost, type JobHost } from "../kinds/job-host.js";
 import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
 import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
 import { sweepClaims } from "../process/claim.js";
+import { openArchive } from "../store/archive.js";
 import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
+import { type EndedSessions, watchEndedSessions } from "./ended-sessions.js";
 import { type HostJobs, watchHostJobs } from "./host-jobs.js";
 import { logLine } from "./log-line.js";
 import { versionedBy, type WorkerDeployment } from "./versioning.js";
@@ -68,6 +71,8 @@ export interface StartWorkerOptions {
   readonly heartbeatThrottleMs?: number;
   /** How often the jobs of this host are checked for an owner that is gone; default 50 s, so that they end within a minute. */
   readonly ownerCheckMs?: number;
+  /** How often the session role looks for sessions that have ended, to archive them; default 60 s. */
+  readonly archiveSweepMs?: number;
   /** Default: the bundle of the build. */
   readonly workflowBundlePath?: string;
   /**
@@ -104,7 +109,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   installRuntime();
   const isHost = roles.includes("host");
   const tools = createToolRegistry([...builtinTools, ...(options.tools ?? [])]);
-  const { maxJobs, throttleMs, shutdownGraceMs, ownerCheckMs } = numbersOf(options);
+  const { maxJobs, throttleMs, shutdownGraceMs, ownerCheckMs, archiveSweepMs } = numbersOf(options);
   const jobs = createJobHost({ home, host: hostId, store, maxJobs, kinds: options.jobKinds ?? [] });
   checkJobKinds(tools, jobs);
   const stopping = new AbortController();
@@ -114,12 +119,14 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   const hostJobs = isHost
     ? await watchHostJobs({
         home,
-        warn: (message) => Runtime.instance().logger.warn(message),
+        warn,
         sweep: async (onTrouble, signal) => {
           if (client !== undefined) await sweepHostJobs({ client, jobs, onTrouble, signal });
         },
       })
     : undefined;
+  const sessionQueue = options.sessionQueue ?? queues.sessions;
+  let endedSessions: EndedSessions | undefined;
   const workers: Worker[] = [];
   let connection: NativeConnection | undefined;
   try {
@@ -143,7 +150,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
       workers.push(
         await Worker.create({
           ...common,
-          taskQueue: options.sessionQueue ?? queues.sessions,
+          taskQueue: sessionQueue,
           workflowBundle: { codePath },
           activities: { ...activities },
           sinks: surfaceSinks(offerSurface),
@@ -154,6 +161,16 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
           ...versionedBy(options.deployment),
         }),
       );
+      endedSessions = watchEndedSessions({
+        sweep: createEndedSweep({
+          client,
+          archive: openArchive(store),
+          taskQueue: sessionQueue,
+          warn,
+        }),
+        intervalMs: archiveSweepMs,
+        warn,
+      });
     }
     if (isHost) {
       const host = createHostActivities({
@@ -202,12 +219,13 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   };
   const running = workers.map((worker) => worker.run());
   hostJobs?.beginSweeping();
+  endedSessions?.begin();
   const done = Promise.all(running).then(
-    () => closeAll(connection, hostJobs),
+    () => closeAll(connection, hostJobs, endedSessions),
     async (error: unknown) => {
       stop();
       await Promise.allSettled(running);
-      await closeAll(connection, hostJobs);
+      await closeAll(connection, hostJobs, endedSessions);
       throw error;
     },
   );
@@ -224,8 +242,9 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
 async function closeAll(
   connection: NativeConnection | undefined,
   hostJobs: HostJobs | undefined,
+  endedSessions: EndedSessions | undefined,
 ): Promise<void> {
-  await hostJobs?.stop();
+  await Promise.all([hostJobs?.stop(), endedSessions?.stop()]);
   await connection?.close();
 }
 
@@ -235,6 +254,7 @@ function numbersOf(options: StartWorkerOptions): {
   readonly throttleMs: number;
   readonly shutdownGraceMs: number;
   readonly ownerCheckMs: number;
+  readonly archiveSweepMs: number;
 } {
   const whole = (name: string, given: number | undefined, standard: number, from: number) => {
     const value = given ?? standard;
@@ -249,6 +269,7 @@ function numbersOf(options: StartWorkerOptions): {
     throttleMs: whole("heartbeatThrottleMs", options.heartbeatThrottleMs, 2_000, 100),
     shutdownGraceMs: whole("shutdownGraceMs", options.shutdownGraceMs, 10_000, 0),
     ownerCheckMs: whole("ownerCheckMs", options.ownerCheckMs, 50_000, 10),
+    archiveSweepMs: whole("archiveSweepMs", options.archiveSweepMs, 60_000, 10),
   };
 }
 
@@ -274,6 +295,10 @@ function surfaceSinks(
       },
     },
   };
+}
+
+function warn(message: string): void {
+  Runtime.instance().logger.warn(message);
 }
 
 let installed = false;

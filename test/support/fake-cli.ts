@@ -115,6 +115,8 @@ export function fakeBackend(session: Session, parts: Partial<Backend> = {}): Fak
     createSession: (options) => Promise.resolve({ ...session, id: options.id ?? session.id }),
     session: (id) => ({ ...session, id }),
     list: () => Promise.resolve([]),
+    archived: async function* () {},
+    purge: () => Promise.reject(new Error("the test gave no purge")),
     hosts: () => Promise.resolve([]),
     workerSeen: () => Promise.resolve(true),
     startWorker({ roles }) {

@@ -9,6 +9,7 @@ import { hostsCommand } from "./hosts.js";
 import { logCommand } from "./log.js";
 import { rebindCommand, resumeCommand, suspendCommand } from "./place.js";
 import { remindAddCommand, remindDeleteCommand, remindListCommand } from "./remind.js";
+import { purgeCommand } from "./purge.js";
 import { runCommand } from "./run.js";
 import { sendCommand } from "./send.js";
 import { serverStartCommand, serverStatusCommand, serverStopCommand } from "./server.js";
@@ -44,6 +45,7 @@ export const commands: readonly Command[] = [
   resumeCommand,
   rebindCommand,
   closeCommand,
+  purgeCommand,
   hostsCommand,
   serverStartCommand,
   serverStopCommand,

@@ -6,6 +6,7 @@ import { oneLine } from "../render/clean.js";
 import { tableLines } from "../render/table.js";
 import { terminalOf } from "../render/terminal.js";
 import { suggest } from "../suggest.js";
+import { listArchived } from "./archived.js";
 import { minuteOf, secondOf } from "./reading.js";
 import { settingsOf, wholeNumber } from "./settings.js";
 
@@ -25,6 +26,10 @@ export const sessionsCommand = command({
       type: "boolean",
       help: "only open sessions with a reminder that is due and not delivered",
     },
+    archived: {
+      type: "boolean",
+      help: "ended sessions in the archive, also those that Temporal has deleted, the last first",
+    },
     limit: { type: "string", value: "n", help: "at most n sessions (default 1000)" },
     ...jsonOption,
     ...homeOption,
@@ -35,8 +40,12 @@ export const sessionsCommand = command({
     const state = options.state === undefined ? undefined : stateOf(options.state);
     const limit = options.limit === undefined ? 1000 : wholeNumber(options.limit, "--limit");
     if (limit < 1) throw usage(`--limit expected a number from 1, got ${limit}`);
+    if (options.archived === true && (state !== undefined || options.overdue === true))
+      throw usage("--archived goes with neither --state nor --overdue");
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
+    if (options.archived === true)
+      return await listArchived(context, backend, limit, options.json === true);
     // One more than is shown tells whether there are more.
     const found = await context.orStop(
       backend.list({

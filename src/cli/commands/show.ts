@@ -45,7 +45,7 @@ export const showCommand = command({
     const openJobs = silent ? [] : await context.orStop(openJobsOf(session));
     if (silent && end === undefined)
       io.stderr.write(`${view.code}: ${oneLine(view.message)}; shown is what Temporal knows\n`);
-    const url = backend.sessionUrl(id);
+    const url = record.archived === true ? undefined : backend.sessionUrl(id);
     if (options.json === true) {
       const known = silent
         ? record
@@ -53,7 +53,7 @@ export const showCommand = command({
             ...view,
             openJobs,
             ...remindersJson(reminders),
-            ...(end === undefined ? {} : endOf(record)),
+            ...(end === undefined && record.archived !== true ? {} : endOf(record)),
           };
       const address = url === undefined ? {} : { temporalUi: url };
       io.stdout.write(`${JSON.stringify({ ...known, live: !silent, ...address }, undefined, 2)}\n`);
@@ -63,7 +63,7 @@ export const showCommand = command({
     const lines = silent
       ? recordLines(record, url, terminal)
       : [
-          ...viewLines(view, url, terminal, { end, reminders }),
+          ...viewLines(view, url, terminal, { end, reminders, archived: record.archived }),
           ...openJobLines(openJobs, terminal),
         ];
     for (const line of lines) io.stdout.write(`${line}\n`);
@@ -95,10 +95,12 @@ async function remindersOf(session: Session): Promise<RemindersResult | undefine
 /** Codes that say that nobody answers for a session that is there. */
 const silences: ReadonlySet<string> = new Set(["NO_WORKER", "SESSION_FAULTED"]);
 
-function endOf({ state, status, closedAt, failure }: SessionRecord): Partial<SessionRecord> {
+function endOf(record: SessionRecord): Partial<SessionRecord> {
+  const { state, status, closedAt, archived, failure } = record;
   return {
     state,
     status,
+    ...(archived === true ? { archived } : {}),
     ...(closedAt === undefined ? {} : { closedAt }),
     ...(failure === undefined ? {} : { failure }),
   };
@@ -127,6 +129,8 @@ export interface Beside {
   /** How it ended when its log does not say. */
   readonly end?: string | undefined;
   readonly reminders?: RemindersResult | undefined;
+  /** Temporal has deleted it. */
+  readonly archived?: true | undefined;
 }
 
 /** The overview of a session, wrapped on a terminal but for addresses. */
@@ -134,7 +138,7 @@ export function viewLines(
   view: SessionView,
   url: string | undefined,
   terminal: Terminal,
-  { end, reminders }: Beside = {},
+  { end, reminders, archived }: Beside = {},
 ): readonly string[] {
   const { config, turn, inbox } = view;
   const waiting = inbox.nextTurn.length + inbox.nextStep.length;
@@ -148,7 +152,7 @@ export function viewLines(
     ["Turn", turnText(view)],
     ["Waiting", waiting === 0 ? undefined : `${waiting} message${waiting === 1 ? "" : "s"}`],
     ["Reminders", remindersText(reminders)],
-    ["Log", `${view.lastSeq + 1} entries`],
+    ["Log", `${view.lastSeq + 1} entries${archived === true ? ", from the archive" : ""}`],
   ];
   const lines = factLines(facts, url, terminal);
   const todos = view.todos ?? [];
