@@ -57,17 +57,18 @@ export async function archiveLog(
 ): Promise<void> {
   const { sessionId, runId, from, to, previous, digest } = input;
   const header: SegmentHeader = { v: 1, session: sessionId, run: runId, from, to, previous };
-  if (!(await isWritten(archive, header, digest))) {
-    const entries = await pullEntries(source, input, signal, reached);
-    const name = segmentName(segmentText(header, entries));
-    if (name !== digest) {
-      throw new LonghaulError(
-        "LOG_CORRUPT",
-        `entries ${from} to ${to} of session ${sessionId} are to have the digest ${digest}, what it shows has ${name}; nothing was archived`,
-      );
-    }
-    await archive.write(header, entries);
+  const entries =
+    (await writtenEntries(archive, header, digest)) ??
+    (await pullEntries(source, input, signal, reached));
+  const name = segmentName(segmentText(header, entries));
+  if (name !== digest) {
+    throw new LonghaulError(
+      "LOG_CORRUPT",
+      `entries ${from} to ${to} of session ${sessionId} are to have the digest ${digest}, what it shows has ${name}; nothing was archived`,
+    );
   }
+  // Also of what is there: it may have been in memory only, or not yet flushed.
+  await archive.write(header, entries);
   await keepBodies({ source, archive }, input, signal);
 }
 
@@ -88,22 +89,21 @@ export async function fetchBodies(
   return { bodies };
 }
 
-/** An attempt before this one, or another worker, may have written it whole. */
-async function isWritten(
+/** An attempt before this one, or another worker, may have written all of them. */
+async function writtenEntries(
   archive: Archive,
   { session, run, from, to, previous }: SegmentHeader,
   name: string,
-): Promise<boolean> {
+): Promise<readonly LogEntry[] | undefined> {
   try {
-    const { header } = await archive.segment(session, name);
-    return (
-      header.run === run && header.from === from && header.to === to && header.previous === previous
-    );
+    const { header, entries } = await archive.segment(session, name);
+    const same = header.run === run && header.from === from && header.to === to;
+    return same && header.previous === previous ? entries : undefined;
   } catch (error) {
     // Not there, or half of it: writing it says which.
     if (!(error instanceof LonghaulError)) throw error;
     if (error.code !== "ARCHIVE_UNAVAILABLE" && error.code !== "LOG_CORRUPT") throw error;
-    return false;
+    return undefined;
   }
 }
 

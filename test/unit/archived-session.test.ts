@@ -176,6 +176,11 @@ describe("archiving a log", () => {
     };
     await archiveLog({ source: silent, archive: openArchive(store) }, input, signal);
     expect(await store.list("s1", "")).toEqual(before);
+    // Though this process has it in memory.
+    await life.archive.segment("s1", input.digest);
+    await rm(store.locator("s1", `segment/${input.digest}`));
+    await archiveLog({ source: silent, archive: life.archive }, input, signal);
+    expect(await store.list("s1", "")).toEqual(before);
     await life.rollOver();
     expect(life.session.log.lastSeq).toBe(input.to);
   });
