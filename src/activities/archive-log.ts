@@ -57,18 +57,21 @@ export async function archiveLog(
 ): Promise<void> {
   const { sessionId, runId, from, to, previous, digest } = input;
   const header: SegmentHeader = { v: 1, session: sessionId, run: runId, from, to, previous };
-  const entries =
-    (await writtenEntries(archive, header, digest)) ??
-    (await pullEntries(source, input, signal, reached));
-  const name = segmentName(segmentText(header, entries));
-  if (name !== digest) {
-    throw new LonghaulError(
-      "LOG_CORRUPT",
-      `entries ${from} to ${to} of session ${sessionId} are to have the digest ${digest}, what it shows has ${name}; nothing was archived`,
-    );
+  // Nothing new: the texts alone.
+  if (from <= to) {
+    const entries =
+      (await writtenEntries(archive, header, digest)) ??
+      (await pullEntries(source, input, signal, reached));
+    const name = segmentName(segmentText(header, entries));
+    if (name !== digest) {
+      throw new LonghaulError(
+        "LOG_CORRUPT",
+        `entries ${from} to ${to} of session ${sessionId} are to have the digest ${digest}, what it shows has ${name}; nothing was archived`,
+      );
+    }
+    // Also of what is there: it may have been in memory only, or not yet flushed.
+    await archive.write(header, entries);
   }
-  // Also of what is there: it may have been in memory only, or not yet flushed.
-  await archive.write(header, entries);
   await keepBodies({ source, archive }, input, signal);
 }
 

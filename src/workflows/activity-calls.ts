@@ -82,22 +82,35 @@ export function lookCalls(summary: string): Pick<SessionActivities, "job.look"> 
   });
 }
 
-/** The archive. A text is waited for until it can be read; an archiving that fails is tried again later. */
-export function archiveCalls(summary: string): ArchiveActivities {
-  const options = {
-    ...common,
+const archiving = {
+  ...common,
+  startToCloseTimeout: "5m",
+  heartbeatTimeout,
+} satisfies ActivityOptions;
+const archiveRetry = {
+  initialInterval: "1s",
+  backoffCoefficient: 2,
+  maximumInterval: "10s",
+} as const;
+
+/** Writes to the archive; one that fails is tried again at a later edge. */
+export function archiveCalls(summary: string): Pick<ArchiveActivities, "log.archive"> {
+  return proxyActivities<ArchiveActivities>({
+    ...archiving,
     ...describe({ summary }),
     taskQueue: workflowInfo().taskQueue,
-    startToCloseTimeout: "5m",
-    heartbeatTimeout,
-  } satisfies ActivityOptions;
-  const retry = { initialInterval: "1s", backoffCoefficient: 2, maximumInterval: "10s" } as const;
-  const tried = { ...options, retry: { ...retry, maximumAttempts: 3 } };
-  // A proxy has no keys of its own to spread.
-  return {
-    "log.archive": proxyActivities<ArchiveActivities>(tried)["log.archive"],
-    "log.bodies": proxyActivities<ArchiveActivities>({ ...options, retry })["log.bodies"],
-  };
+    retry: { ...archiveRetry, maximumAttempts: 3 },
+  });
+}
+
+/** Reads from the archive, and waits for it. */
+export function bodiesCalls(summary: string): Pick<ArchiveActivities, "log.bodies"> {
+  return proxyActivities<ArchiveActivities>({
+    ...archiving,
+    ...describe({ summary }),
+    taskQueue: workflowInfo().taskQueue,
+    retry: archiveRetry,
+  });
 }
 
 /** A tool body: once, unless the tool is idempotent. */

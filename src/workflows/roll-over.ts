@@ -13,7 +13,7 @@ import { bodiesToStore, makeCheckpoint, type Checkpoint } from "../domain/checkp
 import { fillBodies } from "../domain/checkpoint-restore.js";
 import { segmentName, segmentText } from "../domain/segment.js";
 import type { Session } from "../domain/session.js";
-import { archiveCalls, sessionRef } from "./activity-calls.js";
+import { archiveCalls, bodiesCalls, sessionRef } from "./activity-calls.js";
 import type { EffectPump } from "./pump.js";
 
 /** How long a session goes on as it is after a roll-over came to nothing, ms. */
@@ -29,7 +29,8 @@ export class RollOver {
   readonly #input: SessionInput;
   /** Entries the run began with. */
   readonly #carried: number;
-  /** Not before, epoch ms. */
+  /** Not before, epoch ms: the run is too young; or an attempt came to nothing. */
+  readonly #firstAt: number;
   #opensAt: number;
   #asked = false;
   #signals = 0;
@@ -40,12 +41,14 @@ export class RollOver {
     this.#pump = pump;
     this.#input = input;
     this.#carried = session.log.entries.length;
-    this.#opensAt = session.now + session.rollOverConfig.minIntervalMs;
+    this.#firstAt = session.now + session.rollOverConfig.minIntervalMs;
+    this.#opensAt = this.#firstAt;
   }
 
   /** Of `session.rollOver`: at the next edge, whatever the bounds say. */
   ask(): void {
     this.#asked = true;
+    this.#opensAt = Math.min(this.#opensAt, this.#firstAt);
   }
 
   countSignal(): void {
@@ -148,7 +151,7 @@ export async function fetchBodies(session: Session, names: readonly string[]): P
   if (names.length === 0) return;
   const fetched = new Map<string, string>();
   for (let left = names; left.length > 0; left = left.filter((name) => !fetched.has(name))) {
-    const { bodies } = await archiveCalls("texts of the run before")["log.bodies"]({
+    const { bodies } = await bodiesCalls("texts of the run before")["log.bodies"]({
       ...sessionRef(),
       names: left,
     });
@@ -156,6 +159,7 @@ export async function fetchBodies(session: Session, names: readonly string[]): P
     if (found.length === 0) break;
     for (const [name, json] of found) fetched.set(name, json);
   }
+  await condition(allHandlersFinished);
   const filled = fillBodies(session, fetched);
   if (filled.ok) return;
   session.fault ??= filled;
