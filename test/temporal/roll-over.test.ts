@@ -124,7 +124,10 @@ describe.concurrent("a session that goes on in a new run", () => {
     await lab.play(session);
     await settled(lab, session);
     await session.followup("end it");
-    const log = await untilTurn(lab, session, 3);
+    await untilTurn(lab, session, 2);
+    await session.waitJob("bash-2");
+    await session.waitIdle();
+    const log = await lab.entries(session);
     expect(resultTexts(log).slice(1)).toEqual([
       "requested cancellation of job bash-1",
       "(no new output)\n[status: killed, signal: SIGTERM]",
@@ -254,7 +257,7 @@ describe.concurrent("a session that goes on in a new run", () => {
     const starts = (await lab.runs(session.id)).map(
       (run) =>
         Number(run.events?.[0]?.eventTime?.seconds ?? 0) * 1_000 +
-        Number(run.events?.[0]?.eventTime?.nanos ?? 0) / 1e6,
+        (run.events?.[0]?.eventTime?.nanos ?? 0) / 1e6,
     );
     for (const [index, at] of starts.entries())
       if (index > 0) expect(at - (starts[index - 1] ?? 0)).toBeGreaterThanOrEqual(1_000);
