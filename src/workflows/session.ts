@@ -128,7 +128,7 @@ async function run(parts: Parts): Promise<SessionResult> {
         pump.due ||
         rollOver.due;
       const { waitMs } = rollOver;
-      if (waitMs === undefined) await condition(moves);
+      if (waitMs === undefined) await condition(() => moves() || rollOver.waitMs !== undefined);
       else await condition(() => moves() || rollOver.waitMs === undefined, waitMs);
     }
   }
