@@ -31,10 +31,12 @@ export function createCallModel(
 ): (input: CallModelInput) => Promise<ModelOutcome> {
   return async function callModel(input) {
     const context = Context.current();
-    const stream = `model/${input.turn}.${input.step}.${nonce()}`;
+    // Nobody watches a summary being written.
+    const stream =
+      input.summary === undefined ? `model/${input.turn}.${input.step}.${nonce()}` : undefined;
     return whileBeating(
       context,
-      () => ({ stream }),
+      () => (stream === undefined ? {} : { stream }),
       async () => {
         let request: ModelRequest;
         try {
@@ -43,7 +45,8 @@ export function createCallModel(
           if (context.cancellationSignal.aborted) return cancelledBy(context);
           return refused(error);
         }
-        return streamReply(deps, request, input, stream, context);
+        const outcome = await streamReply(deps, request, input, stream, context);
+        return input.summary === undefined ? outcome : textOf(outcome);
       },
     );
   };
@@ -54,10 +57,10 @@ async function rebuild(
   input: CallModelInput,
   signal: AbortSignal,
 ): Promise<ModelRequest> {
-  const { sessionId, turn, step, retry } = input;
+  const { sessionId, turn, step, retry, summary } = input;
   const header = await reader.header(input, input.headerSeq, signal);
   const messages = await reader.messages(input, signal);
-  return {
+  const request: ModelRequest = {
     sessionId,
     turn,
     step,
@@ -67,24 +70,56 @@ async function rebuild(
     tools: header.tools ?? [],
     messages,
   };
+  return summary === undefined ? request : summaryRequest(request, summary);
+}
+
+/** The same request up to its last message, so that what the provider has cached of it holds (spec/harness §6). */
+function summaryRequest(
+  request: ModelRequest,
+  { instruction, maxTokens }: NonNullable<CallModelInput["summary"]>,
+): ModelRequest {
+  const { config, messages } = request;
+  return {
+    ...request,
+    summary: true,
+    config: { ...config, maxTokens: Math.min(maxTokens, config.maxTokens ?? maxTokens) },
+    messages: [
+      ...messages,
+      {
+        id: "summary",
+        role: "user",
+        content: [{ type: "text", text: instruction }],
+        source: { kind: "plugin", name: "compaction" },
+      },
+    ],
+  };
+}
+
+/** Of a summary only its text counts. */
+function textOf(outcome: ModelOutcome): ModelOutcome {
+  return outcome.kind === "failure"
+    ? outcome
+    : { ...outcome, content: outcome.content.filter(({ type }) => type === "text") };
 }
 
 async function streamReply(
   deps: CallModelDeps,
   request: ModelRequest,
   input: CallModelInput,
-  stream: string,
+  stream: string | undefined,
   context: Context,
 ): Promise<ModelOutcome> {
   const deadline = AbortSignal.timeout(input.timeoutMs);
   const signal = AbortSignal.any([context.cancellationSignal, deadline]);
-  const writer = createStreamWriter(deps.store, input.sessionId, stream);
+  const writer =
+    stream === undefined ? undefined : createStreamWriter(deps.store, input.sessionId, stream);
   const { model } = deps.models.find(request.config);
   const outcome = await collectReply(model.stream(request, signal), signal, (part) =>
-    writer.write(encodeStreamedPart(part)),
+    writer?.write(encodeStreamedPart(part)),
   );
-  const bytes = await closeQuietly(writer);
-  const ref = bytes === undefined || bytes === 0 ? {} : { stream: { stream, bytes } };
+  const bytes = writer === undefined ? undefined : await closeQuietly(writer);
+  const ref =
+    stream === undefined || bytes === undefined || bytes === 0 ? {} : { stream: { stream, bytes } };
   if (outcome.kind === "cancelled" && !context.cancellationSignal.aborted) {
     const message = `the model did not finish within ${Math.round(input.timeoutMs / 1_000)} s`;
     return { kind: "failure", failure: { code: "TIMEOUT", message }, ...ref };

@@ -12,6 +12,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from "../client/types.js";
+import type { CompactionOutcome, CompactOptions } from "../client/session-compaction.js";
 import type { JobOutputPiece } from "../client/job-output.js";
 import type {
   JobOutputOptions,
@@ -69,6 +70,7 @@ export interface Session {
   suspend(): Promise<void>;
   resume(): Promise<void>;
   rebind(host: string): Promise<void>;
+  compact(options?: CompactOptions): Promise<CompactionOutcome>;
   view(options?: ReadOptions): Promise<SessionView>;
   projections(options?: ReadOptions): Promise<Projections>;
   record(): Promise<SessionRecord>;

@@ -27,6 +27,7 @@ export type {
   WatchEvent,
   WatchOptions,
 } from "./types.js";
+export type { CompactionOutcome, CompactOptions } from "./session-compaction.js";
 export type { JobOutputPiece } from "./job-output.js";
 export type {
   JobOutputOptions,

@@ -30,6 +30,11 @@ import {
   type StartJobOptions,
   type WaitJobOptions,
 } from "./session-jobs.js";
+import {
+  SessionCompaction,
+  type CompactionOutcome,
+  type CompactOptions,
+} from "./session-compaction.js";
 import { SessionPlace } from "./session-place.js";
 import { SessionReader } from "./session-reader.js";
 import {
@@ -58,6 +63,7 @@ export class SessionClient extends SessionReader {
   readonly #writer: SessionWriter;
   readonly #jobs: SessionJobs;
   readonly #place: SessionPlace;
+  readonly #compaction: SessionCompaction;
   readonly #reminders: SessionReminders;
   readonly #awaitClosed: () => Promise<void>;
 
@@ -78,6 +84,7 @@ export class SessionClient extends SessionReader {
       log: (options) => this.log(options),
     });
     this.#place = new SessionPlace(this.#writer);
+    this.#compaction = new SessionCompaction(id, this.#writer, (options) => this.watch(options));
     this.#reminders = new SessionReminders(id, wire, this.#writer);
     this.#awaitClosed = awaitClosed;
   }
@@ -244,6 +251,14 @@ export class SessionClient extends SessionReader {
   /** Ends a suspension: what is overdue comes now, once the host has answered. No error when it was not suspended. */
   resume(): Promise<void> {
     return this.#place.resume();
+  }
+
+  /**
+   * Replaces all but the newest of an idle session's transcript by a summary its model writes (docs/compaction.md), and resolves
+   * with what became of it; messages sent meanwhile wait for it. BUSY while a turn or another one runs, ABORTED by the signal.
+   */
+  compact(options: CompactOptions = {}): Promise<CompactionOutcome> {
+    return this.#compaction.compact(options);
   }
 
   /** Moves the session to another host and tells it so; its jobs stay where they run. INVALID_INPUT. */

@@ -13,7 +13,12 @@ export interface Shadowed {
 /** Data of the `compaction/*` entries, for `EventData` (spec/harness §6). The replacement follows its entry at once. */
 export interface CompactionEventData {
   /** Takes the lock. `turn`: the open turn that owns the run, or null for a manual one. */
-  "compaction/start": { readonly compactionId: string; readonly turn: number | null };
+  "compaction/start": {
+    readonly compactionId: string;
+    readonly turn: number | null;
+    /** Longhaul's own key: the id under which a manual one was asked for. */
+    readonly opId?: string;
+  };
   "compaction/summary": Shadowed & {
     readonly compactionId: string;
     readonly summary: readonly TextBlock[];
@@ -27,6 +32,8 @@ export interface CompactionEventData {
     readonly compactionId: string;
     readonly turn: number | null;
     readonly error?: string;
+    /** Longhaul's own key: why, for people. */
+    readonly message?: string;
   };
   /** One tool result is shortened; the original stays in the log. */
   "compaction/prune": Shadowed;

@@ -5,6 +5,7 @@ export const errorCodes = [
   "ARCHIVE_UNAVAILABLE",
   "AUTH",
   "BAD_REQUEST",
+  "BUSY",
   "CHECKPOINT_TOO_LARGE",
   "CONTENT_FILTER",
   "CONTEXT_WINDOW_EXCEEDED",

@@ -13,6 +13,8 @@ export interface ModelRequest {
   readonly system?: string;
   readonly tools: readonly ToolSchema[];
   readonly messages: readonly Message[];
+  /** Asks for the summary of a compaction, not for the reply of the step. */
+  readonly summary?: true;
 }
 
 export interface Usage {

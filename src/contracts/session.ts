@@ -145,8 +145,16 @@ export interface CompactCommand {
   readonly opId: string;
 }
 
-/** `requested`: it will begin; the log says what comes of it. */
-export type CompactResult = { readonly ok: true; readonly result: "requested" } | Refusal;
+/** `requested`: its bracket is open from the `compaction/start` at `seq` on, its end says what became of it; `nothing`: nothing is to be cut. */
+export type CompactResult =
+  | {
+      readonly ok: true;
+      readonly result: "requested";
+      readonly compactionId: string;
+      readonly seq: number;
+    }
+  | { readonly ok: true; readonly result: "nothing" }
+  | Refusal;
 
 export type CommandResult = { readonly ok: true } | Refusal;
 

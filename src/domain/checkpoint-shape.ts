@@ -168,6 +168,14 @@ export const stateShape = object(
     sessionHeader: open({ version: oneOf(0), id: text, createdAt: count }),
     header: object({ seq: count, header: open({ config: request }) }),
     context: route,
+    compaction: object(
+      {},
+      {
+        open: object({ id: text, turn: either(oneOf(null), count) }, { aborting: oneOf(true) }),
+        failedIn: count,
+        asked: object({ opId: text, seq: count }),
+      },
+    ),
     fault: refusal,
     closing: object({}, { reason: text }),
   },

@@ -4,6 +4,7 @@ import { commands } from "../contracts/names.js";
 import type { ScheduleChangeResult } from "../contracts/schedule.js";
 import type {
   CommandResult,
+  CompactResult,
   JobKillResult,
   JobStartResult,
   InterruptResult,
@@ -14,6 +15,7 @@ import { parseClose, parseConfigure, parseInterrupt, parseSend } from "./guards.
 import { parseJobKill, parseJobStart } from "./job-commands.js";
 import { decideClear, decideSend, pendingCount } from "./inbox.js";
 import type { Session } from "./session.js";
+import { askCompaction, parseCompact } from "./compaction-command.js";
 import { livenessEntries } from "./place.js";
 import { parseRebind, rebindSession, resumeSession, suspendSession } from "./place-commands.js";
 import { decideScheduleChange } from "./schedule-change.js";
@@ -30,8 +32,7 @@ export function sendMessage(session: Session, input: unknown): SendResult | Refu
   const parsed = parseSend(input);
   if (!parsed.ok) return parsed;
   const { id } = parsed.value;
-  const aborting = session.folds.turn.aborting !== undefined;
-  const decision = decideSend(session.folds.inbox, parsed.value, aborting);
+  const decision = decideSend(session.folds.inbox, parsed.value, session.aborting);
   if (!decision.ok) return decision;
   if (decision.repeat) return { ok: true, id, seq: decision.seq };
   const gone = refusalOfState(session);
@@ -49,7 +50,7 @@ export function interrupt(session: Session, input: unknown): InterruptResult | R
   const parsed = parseInterrupt(commands.interrupt, input);
   if (!parsed.ok) return parsed;
   session.requestAbort(parsed.value.reason ?? "user", true);
-  return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed: 0 };
+  return { ok: true, result: session.active ? "requested" : "idle", removed: 0 };
 }
 
 /** Empties the inbox but for reminders, then ends the running turn; on an idle session it arms nothing. */
@@ -60,7 +61,7 @@ export function cancelAll(session: Session, input: unknown): InterruptResult | R
   session.record(...decideClear(session.folds.inbox));
   const removed = before - pendingCount(session.folds.inbox);
   session.requestAbort(parsed.value.reason ?? "user", false);
-  return { ok: true, result: session.folds.turn.open ? "requested" : "idle", removed };
+  return { ok: true, result: session.active ? "requested" : "idle", removed };
 }
 
 /** Refuses new input and ends the running turn; the loop closes the session. A repeat is accepted. */
@@ -152,6 +153,13 @@ export function killSessionJob(session: Session, input: unknown): JobKillResult 
   return gone ?? killJob(session, parsed.value.jobId, parsed.value.reason);
 }
 
+/** Asks for a compaction of an idle session (spec/harness §6); BUSY in any other. The same `opId` again gets the first verdict. */
+export function compact(session: Session, input: unknown): CompactResult {
+  const parsed = parseCompact(input);
+  if (!parsed.ok) return parsed;
+  return refusalOfState(session) ?? askCompaction(session, parsed.value.opId);
+}
+
 /**
  * Why a command would be refused before anything reaches history, for an update's validator. Only what cannot turn
  * out otherwise by the time the handler runs.
@@ -186,6 +194,8 @@ function parseCommand(
       return parseJobStart(input);
     case commands.jobKill:
       return parseJobKill(input);
+    case commands.compact:
+      return parseCompact(input);
     case commands.rebind:
       return parseRebind(input);
     case commands.todoWrite:

@@ -1,4 +1,3 @@
-import type { LogEntry } from "../contracts/log.js";
 import type { MeterState, NodeMeasure } from "./token-meter.js";
 import { sum } from "./token-meter.js";
 
@@ -40,24 +39,4 @@ export function planSpan(
   // A summary alone has been made as short as it gets.
   if (hidden.length === 0 && cut === 1 && nodes[0]?.checkpoint === true) return undefined;
   return { end: hidden.length + cut, tokens: sizeOf(cut) };
-}
-
-/** Did a summary fail in this turn? It would fail again at every step. */
-export function failedInTurn(entries: readonly LogEntry[], turn: number): boolean {
-  const last = entries.findLast(({ type }) => type === "compaction/end");
-  return (
-    last?.type === "compaction/end" && last.data.turn === turn && last.data.error === "summary"
-  );
-}
-
-/**
- * The bracket that is open at the end of a log, the lock: a `compaction/start` without its end. One before the last
- * `session/end-seed` is dead (spec/harness §1, K8).
- */
-export function openBracket(entries: readonly LogEntry[]): string | undefined {
-  const last = entries.findLast(
-    ({ type }) =>
-      type === "compaction/start" || type === "compaction/end" || type === "session/end-seed",
-  );
-  return last?.type === "compaction/start" ? last.data.compactionId : undefined;
 }

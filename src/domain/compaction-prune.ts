@@ -29,18 +29,19 @@ export function planPrune(
 ): readonly (readonly [NewEntry, NewEntry])[] {
   return nodes.flatMap((node) => {
     const entry = entryOf(node.seq);
-    return entry?.type === "tool/result" ? prunePair(entry, positionOf(node.seq)) : [];
+    return entry?.type === "tool/result" ? prunePair(entry, positionOf) : [];
   });
 }
 
 function prunePair(
   { seq, data }: EntryOf<"tool/result">,
-  position: number,
+  positionOf: (seq: number) => number,
 ): readonly (readonly [NewEntry, NewEntry])[] {
   const [block] = data.message.content;
   if (block?.type !== "tool-result") return [];
   const text = pruneText(block.content.map((part) => part.text).join("\n"));
   if (text === undefined) return [];
+  const position = positionOf(seq);
   const content: readonly TextBlock[] = [{ type: "text", text }];
   const shadowed = {
     shadowedRange: { start: seq, end: seq },

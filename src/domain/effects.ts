@@ -23,6 +23,23 @@ export type Op =
       readonly route: string;
     }
   | {
+      /** A summary of the first `length` nodes of the surface (spec/harness §6). */
+      readonly kind: "summary";
+      /** Id of its compaction. */
+      readonly key: string;
+      /** The turn and step that are open, or were last. */
+      readonly turn: number;
+      readonly step: number;
+      readonly headerSeq: number;
+      readonly length: number;
+      readonly digest: string;
+      /** Stands after those messages as a user's. */
+      readonly instruction: string;
+      readonly maxTokens: number;
+      readonly timeoutMs: number;
+      readonly route: string;
+    }
+  | {
       readonly kind: "tool";
       readonly key: string;
       readonly row: ToolRow;
@@ -81,6 +98,7 @@ export type Effect =
 
 export type Settled =
   | { readonly kind: "model"; readonly key: string; readonly outcome: ModelOutcome }
+  | { readonly kind: "summary"; readonly key: string; readonly outcome: ModelOutcome }
   | { readonly kind: "tool"; readonly key: string; readonly result: ToolSettled }
   | { readonly kind: "sleep"; readonly key: string }
   | { readonly kind: "route"; readonly key: string; readonly route: ModelRoute | undefined }

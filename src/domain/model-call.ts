@@ -3,9 +3,17 @@ import type { ErrorCode } from "../contracts/errors.js";
 import type { RequestConfig } from "../contracts/header.js";
 import type { EndReason } from "../contracts/log.js";
 import type { ModelFailure, ModelOutcome, ModelRoute } from "../contracts/model.js";
+import { recoverOverflow } from "./compaction.js";
 import { runOne, type Loop } from "./effects.js";
 import type { PolicyContext, SessionPolicy } from "./policy.js";
-import { buildHeader, checkRequest, decideContext, decideHeader, systemPrompt } from "./request.js";
+import {
+  buildHeader,
+  checkRequest,
+  decideContext,
+  decideHeader,
+  routeName,
+  systemPrompt,
+} from "./request.js";
 import { defaultRetryPolicy } from "./retry.js";
 import type { Session } from "./session.js";
 
@@ -25,7 +33,9 @@ export function* callModel(
   random: () => number,
 ): Loop<ModelStep> {
   const { turn, step } = context;
-  for (let retry = 0; ; retry++) {
+  // Requests made again with less in them; they are none of the policy's retries.
+  let overflows = 0;
+  for (let retry = 0; ;) {
     if (session.fault !== undefined) return invariant(session);
     const route = yield* prepareRequest(session, policy, context);
     if (route.kind !== "ready") return route;
@@ -34,10 +44,10 @@ export function* callModel(
     const settled = yield* runOne(
       {
         kind: "model",
-        key: `model/${turn}.${step}.${retry}`,
+        key: `model/${turn}.${step}.${retry + overflows}`,
         turn,
         step,
-        retry,
+        retry: retry + overflows,
         headerSeq: header.seq,
         length: session.log.surface.length,
         digest: session.log.surface.digest(),
@@ -52,6 +62,14 @@ export function* callModel(
       return recordReply(session, context, header.header.config, outcome);
     const { failure } = outcome;
     if (session.aborting) return { kind: "aborted" };
+    if (failure.code === "CONTEXT_WINDOW_EXCEEDED") {
+      const { changed } = yield* recoverOverflow(session, overflows);
+      if (session.aborting) return { kind: "aborted" };
+      if (changed) {
+        overflows += 1;
+        continue;
+      }
+    }
     let delayMs: number | undefined;
     try {
       delayMs = policy.requestError?.(context, failure, retry + 1, random());
@@ -71,6 +89,7 @@ export function* callModel(
       delayMs,
     );
     if (!retried) return { kind: "aborted" };
+    retry += 1;
   }
 }
 
@@ -203,11 +222,6 @@ function recordReply(
   if (session.fault !== undefined) return invariant(session);
   if (interrupted) return { kind: "aborted" };
   return { kind: "calls", calls: content.filter(isToolCall) };
-}
-
-/** `provider/model` for people; of a scenario file its name alone. */
-function routeName({ provider, model }: RequestConfig): string {
-  return `${provider}/${model.startsWith("/") ? model.slice(model.lastIndexOf("/") + 1) : model}`;
 }
 
 /** A call that was cancelled though nobody aborted the turn (its worker was stopped by hand) is a failed call. */

@@ -97,10 +97,11 @@ export function mustAskHost(session: Session, armedFor: number | undefined): boo
   );
 }
 
-/** Nothing can open a turn: one is open or about to open, the table is not known, or the session ends. */
+/** Nothing can open a turn: one is open or about to open, the transcript is being compacted, the table is not known, or the session ends. */
 function isOccupied(session: Session): boolean {
   const { turn, inbox, place, closed } = session.folds;
   return (
+    session.compacting ||
     isBusy(turn.open, inbox) ||
     !place.ready ||
     closed ||

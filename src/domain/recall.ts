@@ -1,5 +1,6 @@
 import type { UserMessage } from "../contracts/content.js";
 import type { LogEntry } from "../contracts/log.js";
+import { isReplacement } from "./surface.js";
 
 /** What later steps look back for in the log: carried over a roll-over, for older entries are archived. Plain JSON. */
 export interface Recall {
@@ -28,6 +29,8 @@ function foldRecall(recall: Recall, entry: LogEntry): Recall {
     case "assistant/message":
       return { ...recall, shownAt: entry.time };
     case "user/message":
+      // What takes the place of others tells nothing new.
+      if (isReplacement(entry)) return recall;
       return told({ ...recall, shownAt: entry.time }, entry.data.message, entry);
     default:
       return recall;

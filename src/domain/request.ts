@@ -146,3 +146,8 @@ export function checkRequest(request: unknown): string | undefined {
 function schemaOf(row: ToolRow): ToolSchema {
   return { name: row.name, description: row.description, parameters: row.parameters };
 }
+
+/** `provider/model` for people; of a scenario file its name alone. */
+export function routeName({ provider, model }: RequestConfig): string {
+  return `${provider}/${model.startsWith("/") ? model.slice(model.lastIndexOf("/") + 1) : model}`;
+}

@@ -17,6 +17,7 @@ import { SessionLog } from "./log.js";
 import { foldPlace, nowhere, presenceOf, type PlaceState } from "./place.js";
 import type { HeaderState, RouteContext } from "./request.js";
 import { loadCompactionConfig } from "./compaction-config.js";
+import { foldCompaction, noCompaction, type CompactionState } from "./compaction-state.js";
 import { loadRollOverConfig } from "./roll-over-config.js";
 import { loadScheduleConfig } from "./schedule-config.js";
 import { noRecall, type Recall } from "./recall.js";
@@ -34,6 +35,7 @@ export interface SessionFolds {
   readonly wakes: WakeState;
   readonly schedule: ScheduleState;
   readonly turn: TurnState;
+  readonly compaction: CompactionState;
   readonly place: PlaceState;
   readonly config: SessionConfig | undefined;
   readonly sessionHeader: SessionHeader | undefined;
@@ -73,6 +75,7 @@ export const initialFolds: SessionFolds = {
   wakes: freshWakes,
   schedule: emptySchedule,
   turn: noTurn,
+  compaction: noCompaction,
   place: nowhere,
   config: undefined,
   sessionHeader: undefined,
@@ -190,13 +193,28 @@ export class Session {
     return applied.ok ? undefined : refuse("INVARIANT", `schedule/change: ${applied.problem}`);
   }
 
-  /** The open turn is to end: nothing new is started. */
+  /** The open turn, or the compaction that no turn owns, is to end: nothing new is started. */
   get aborting(): boolean {
-    return this.#folds.turn.aborting !== undefined;
+    const { turn, compaction } = this.#folds;
+    return turn.aborting !== undefined || compaction.open?.aborting === true;
+  }
+
+  /** A turn is open, or the transcript is being compacted. */
+  get active(): boolean {
+    return this.#folds.turn.open || this.compacting;
+  }
+
+  /** The transcript is being compacted: no turn opens, and no roll-over happens. */
+  get compacting(): boolean {
+    return this.#folds.compaction.open !== undefined;
   }
 
   /** Is there a turn to open? */
   shouldRun(): boolean {
+    return !this.compacting && this.#hasWork();
+  }
+
+  #hasWork(): boolean {
     const { inbox, place, closed } = this.#folds;
     return (
       place.ready &&
@@ -215,7 +233,7 @@ export class Session {
     if (closed) return "closed";
     if (this.fault !== undefined) return "faulted";
     if (place.suspended) return "suspended";
-    if (turn.open || this.shouldRun()) return "running";
+    if (turn.open || this.#hasWork()) return "running";
     if (place.cold) return "cold";
     return "idle";
   }
@@ -253,10 +271,9 @@ export class Session {
     return loaded.ok ? loaded.config : { ...defaultCompactionConfig, auto: false };
   }
 
-  /** Requests the end of the running turn; false when none runs or one is being aborted already. */
+  /** Requests the end of what runs, a turn or a compaction; false when nothing does or it is being aborted already. */
   requestAbort(reason: AbortReason, keepInbox: boolean): boolean {
-    const { turn } = this.#folds;
-    if (!turn.open || turn.aborting !== undefined) return false;
+    if (!this.active || this.aborting) return false;
     this.record({ type: "session/interrupt", data: { reason, keepInbox } });
     // An abort un-counts at once: a settlement after it sees no waiter (spec/jobs §4).
     this.waits = noWaits;
@@ -278,6 +295,7 @@ export function fold(folds: SessionFolds, entry: LogEntry): SessionFolds {
         ? folds.schedule
         : foldSchedule(folds.schedule, entry),
     turn: foldTurn(folds.turn, entry),
+    compaction: foldCompaction(folds.compaction, entry),
     place: foldPlace(folds.place, entry),
     ...foldConfig(entry),
   };

@@ -32,6 +32,11 @@ export function messageOf(entry: NewEntry): Message | undefined {
   }
 }
 
+/** Does an entry take the place of what the model saw (spec/harness §6)? To a person it tells nothing new. */
+export function isReplacement({ surfaceOp }: Pick<LogEntry, "surfaceOp">): boolean {
+  return surfaceOp !== undefined && surfaceOp !== "append";
+}
+
 /** Drops what the model must not see: assistant messages without content (spec/harness §1). */
 export function deriveMessages(nodes: readonly SurfaceNode[]): readonly Message[] {
   return nodes
@@ -197,7 +202,8 @@ export class Surface {
     }
     const hidden = this.#hidden.seqs.length;
     const [start, end] = [entry.surfaceOp.start - hidden, entry.surfaceOp.end - hidden];
-    this.digest();
+    // The kept hashes are to stand where their nodes do; the chain is made anew when it is asked for.
+    for (let at = this.#hashes.length; at < this.#slots.length; at += 1) this.#hashAt(at);
     if (start < 0) this.#hidden = emptySurface.hidden;
     const from = Math.max(0, start);
     this.#slots.splice(from, end - from, node);

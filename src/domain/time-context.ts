@@ -2,6 +2,7 @@ import type { ReadTimeInput } from "../contracts/activities.js";
 import type { UserMessage } from "../contracts/content.js";
 import { runOne, type Loop } from "./effects.js";
 import { pluginMessage, type Session } from "./session.js";
+import { isReplacement } from "./surface.js";
 
 const timeContextName = "time-context";
 
@@ -20,7 +21,9 @@ export function* readTime(session: Session, step: number): Loop<readonly UserMes
   if (readingAt !== undefined && session.now - readingAt < refreshMs) return [];
   const turn = session.folds.turn.number;
   const shown = log.entries.findLast(
-    ({ type }) => type === "user/message" || type === "assistant/message",
+    (entry) =>
+      (entry.type === "user/message" && !isReplacement(entry)) ||
+      entry.type === "assistant/message",
   );
   const since = step > 1 ? readingAt : (shown?.time ?? recall.shownAt);
   const input: ReadTimeInput = {

@@ -1,4 +1,5 @@
 import type { Message } from "../contracts/content.js";
+import type { RequestHeader } from "../contracts/header.js";
 import type { LogEntry } from "../contracts/log.js";
 import type { HeaderState } from "./request.js";
 import { checkpointName } from "./compaction-texts.js";
@@ -21,11 +22,21 @@ export function estimateMessage({ content }: Message): number {
   return messageTokens + blockTokens * content.length + tokensOf(characters);
 }
 
+/** Sizes of headers, which are asked for at every step and hold whole tool tables. */
+const headerTokens = new WeakMap<RequestHeader, number>();
+
 /** Estimate of what every request carries beside its messages. */
-export function estimateHeader(header: HeaderState | undefined): number {
-  if (header === undefined) return 0;
-  const { system, tools } = header.header;
-  return tokensOf((system?.length ?? 0) + (tools === undefined ? 0 : JSON.stringify(tools).length));
+export function estimateHeader(state: HeaderState | undefined): number {
+  if (state === undefined) return 0;
+  const { header } = state;
+  const known = headerTokens.get(header);
+  if (known !== undefined) return known;
+  const { system, tools } = header;
+  const tokens = tokensOf(
+    (system?.length ?? 0) + (tools === undefined ? 0 : JSON.stringify(tools).length),
+  );
+  headerTokens.set(header, tokens);
+  return tokens;
 }
 
 function tokensOf(characters: number): number {
@@ -79,6 +90,9 @@ export class TokenMeter {
   #pending: readonly string[];
   #seq: number;
   #headerSeq: number;
+  /** Tokens of all nodes that are here, and of those after the anchor. */
+  #sum: number;
+  #since: number;
 
   constructor(from: MeterState = emptyMeter) {
     this.#nodes = [...from.nodes];
@@ -87,6 +101,8 @@ export class TokenMeter {
     this.#pending = from.pending;
     this.#seq = from.seq;
     this.#headerSeq = from.headerSeq;
+    this.#sum = sum(from.nodes);
+    this.#since = sum(from.nodes.slice(this.#anchorAt() + 1));
   }
 
   get state(): MeterState {
@@ -122,10 +138,9 @@ export class TokenMeter {
   total(header: HeaderState | undefined): number {
     const anchor = this.#anchor;
     if (anchor !== undefined && header !== undefined && header.seq === anchor.headerSeq) {
-      const at = this.#nodes.findLastIndex(({ seq }) => seq === anchor.seq);
-      return anchor.tokens + sum(this.#nodes.slice(at + 1));
+      return anchor.tokens + this.#since;
     }
-    return estimateHeader(header) + this.#hidden.tokens + sum(this.#nodes);
+    return estimateHeader(header) + this.#hidden.tokens + this.#sum;
   }
 
   /** What a run carries on that knows the first `count` nodes only together; the anchor must not be among them to be kept. */
@@ -150,8 +165,13 @@ export class TokenMeter {
 
   /** How much larger things are than estimated, as far as the provider told. */
   scale(header: HeaderState | undefined): number {
-    const estimated = estimateHeader(header) + this.#hidden.tokens + sum(this.#nodes);
+    const estimated = estimateHeader(header) + this.#hidden.tokens + this.#sum;
     return estimated === 0 ? 1 : this.total(header) / estimated;
+  }
+
+  #anchorAt(): number {
+    const seq = this.#anchor?.seq;
+    return seq === undefined ? -1 : this.#nodes.findLastIndex((one) => one.seq === seq);
   }
 
   #take(entry: LogEntry): void {
@@ -174,6 +194,8 @@ export class TokenMeter {
       }
     }
     this.#nodes.push({ seq: entry.seq, tokens, settled: this.#pending.length === 0 });
+    this.#sum += tokens;
+    this.#since += tokens;
     if (entry.type !== "assistant/message") return;
     const { inputTokens, outputTokens } = entry.data.usage ?? {};
     if (inputTokens === undefined) return;
@@ -183,6 +205,7 @@ export class TokenMeter {
       // Of a reply whose own size is not told the estimate stands in.
       tokens: inputTokens + (outputTokens ?? tokens),
     };
+    this.#since = 0;
   }
 
   /** The anchor stays where it is and loses what is no longer sent; one that is itself replaced is given up. */
@@ -197,7 +220,9 @@ export class TokenMeter {
     const settled = (gone.at(-1) ?? hidden).settled;
     const before = sum(gone) + (swallowed ? hidden.tokens : 0);
     const anchor = this.#anchor;
-    const at = this.#nodes.findLastIndex((one) => one.seq === anchor?.seq);
+    const at = this.#anchorAt();
+    this.#sum += node.tokens - sum(gone);
+    if (at < from) this.#since += node.tokens - sum(gone);
     if (anchor === undefined || at === -1 || (at >= from && at < to)) this.#anchor = undefined;
     else if (at >= to)
       this.#anchor = { ...anchor, tokens: Math.max(0, anchor.tokens - before + node.tokens) };

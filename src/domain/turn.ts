@@ -1,5 +1,6 @@
 import type { UserMessage } from "../contracts/content.js";
 import type { EndReason } from "../contracts/log.js";
+import { relievePressure } from "./compaction.js";
 import { runOne, type Loop } from "./effects.js";
 import { decideClaim, decideInsert } from "./inbox.js";
 import { callModel } from "./model-call.js";
@@ -59,7 +60,8 @@ function* runStep(
       return stopped;
     }
   }
-  const broken = faultOf(session);
+  yield* relievePressure(session);
+  const broken = faultOf(session) ?? abortOf(session);
   if (broken !== undefined) return broken;
   const readings = yield* readTime(session, session.folds.turn.step + 1);
   const late = abortOf(session);

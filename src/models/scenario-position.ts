@@ -6,11 +6,20 @@ export type FoundStep =
   | { readonly ok: true; readonly step: ScenarioStep; readonly place: Place }
   | { readonly ok: false; readonly failure: ModelFailure };
 
-/** The step a request is for, from its turn and step alone (both from 1); SCENARIO_EXHAUSTED when there is none. */
+/**
+ * The step a request is for, from its turn and step alone (both from 1), or the one answer to all summaries; SCENARIO_EXHAUSTED
+ * when there is none.
+ */
 export function findStep(
   scenario: Scenario,
-  request: Pick<ModelRequest, "turn" | "step">,
+  request: Pick<ModelRequest, "turn" | "step" | "summary">,
 ): FoundStep {
+  if (request.summary === true) {
+    const { turn, step } = request;
+    return scenario.summary === undefined
+      ? noSummary(scenario)
+      : { ok: true, step: scenario.summary, place: { turn, step, n: 1 } };
+  }
   const turn = pick(scenario.turns, request.turn);
   if (turn === undefined)
     return exhausted(scenario, request, `it has ${amount(scenario.turns, "turn")}`);
@@ -55,6 +64,16 @@ function exhausted(
     failure: {
       code: "SCENARIO_EXHAUSTED",
       message: `scenario "${scenario.name}" has no answer for turn.step ${wanted}: ${had}; add one to the scenario`,
+    },
+  };
+}
+
+function noSummary({ name }: Scenario): FoundStep {
+  return {
+    ok: false,
+    failure: {
+      code: "SCENARIO_EXHAUSTED",
+      message: `scenario "${name}" has no answer for a summary; add \`summary\` to the scenario`,
     },
   };
 }

@@ -73,6 +73,7 @@ export const scenarioSchema = z.strictObject({
   name: z.string().min(1),
   contextWindow: z.int().min(1).optional(),
   defaults: defaults.optional(),
+  summary: step.omit({ repeat: true }).optional(),
   turns: z.array(turn).min(1),
 });
 
@@ -86,6 +87,7 @@ export const scenarioKeys: Readonly<Record<string, readonly string[]>> = {
   "": Object.keys(scenarioSchema.shape),
   defaults: Object.keys(defaults.shape),
   turns: Object.keys(turn.shape),
+  summary: Object.keys(step.shape).filter((key) => key !== "repeat"),
   steps: Object.keys(step.shape),
   expect: Object.keys(expectation.shape),
   calls: Object.keys(call.shape),

@@ -22,7 +22,7 @@ import { runWorldTool } from "./tool-call.js";
  */
 export async function drive(
   session: Session,
-  loop: Loop<void>,
+  loop: Loop<unknown>,
   pump: EffectPump,
   show: (doing: string) => void,
 ): Promise<void> {
@@ -54,8 +54,7 @@ export async function drive(
         pump.run();
         return undefined;
       case "wait": {
-        const ready = (): boolean =>
-          settled.length > 0 || (effect.abortable && session.folds.turn.aborting !== undefined);
+        const ready = (): boolean => settled.length > 0 || (effect.abortable && session.aborting);
         do {
           await condition(() => ready() || pump.due);
           await condition(allHandlersFinished);
@@ -83,6 +82,9 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
     case "model":
       offerSurface(session, op.length);
       return { kind: "model", key, outcome: await runModelCall(session.segment, op) };
+    case "summary":
+      offerSurface(session, session.log.surface.length);
+      return { kind: "summary", key, outcome: await runModelCall(session.segment, op) };
     case "tool":
       return { kind: "tool", key, result: await runWorldTool(session, op) };
     case "route":
@@ -127,6 +129,8 @@ function describeOp(op: Op): string {
   switch (op.kind) {
     case "model":
       return `calling ${op.route}`;
+    case "summary":
+      return `compacting with ${op.route}`;
     case "tool":
       return `running ${op.row.name}`;
     case "sleep":

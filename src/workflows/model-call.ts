@@ -9,29 +9,32 @@ import type { ModelOutcome } from "../contracts/model.js";
 import type { Op } from "../domain/effects.js";
 import { modelCalls, sessionRef } from "./activity-calls.js";
 
-type ModelOp = Extract<Op, { kind: "model" }>;
+type CallOp = Extract<Op, { kind: "model" | "summary" }>;
 
 /**
- * Calls the model by reference (design D2); whatever happens to the activity is a value. `base`: the archived segment the log goes
- * on from.
+ * Calls the model by reference (design D2), for a reply or a summary; whatever happens to the activity is a value. `base`: the
+ * archived segment the log goes on from.
  */
-export async function runModelCall(base: string, op: ModelOp): Promise<ModelOutcome> {
-  const { turn, step, retry, headerSeq, length, digest, timeoutMs } = op;
+export async function runModelCall(base: string, op: CallOp): Promise<ModelOutcome> {
+  const { turn, step, headerSeq, length, digest, timeoutMs } = op;
   try {
     return await modelCalls({
-      summary: `${op.route} · turn ${turn}, step ${step}${retry === 0 ? "" : `, retry ${retry}`}`,
+      summary: `${op.route} · ${purposeOf(op)}`,
       activityId: op.key,
       timeoutMs,
     }).callModel({
       ...sessionRef(),
       turn,
       step,
-      retry,
+      retry: op.kind === "model" ? op.retry : 0,
       headerSeq,
       base,
       length,
       digest,
       timeoutMs,
+      ...(op.kind === "model"
+        ? {}
+        : { summary: { instruction: op.instruction, maxTokens: op.maxTokens } }),
     });
   } catch (error) {
     if (isCancellation(error)) return { kind: "cancelled", content: [] };
@@ -52,4 +55,11 @@ export async function runModelCall(base: string, op: ModelOp): Promise<ModelOutc
       failure: { code, message: cause instanceof Error ? cause.message : String(cause) },
     };
   }
+}
+
+function purposeOf(op: CallOp): string {
+  if (op.kind === "summary")
+    return `summary of ${op.length} ${op.length === 1 ? "message" : "messages"}`;
+  const { turn, step, retry } = op;
+  return `turn ${turn}, step ${step}${retry === 0 ? "" : `, retry ${retry}`}`;
 }

@@ -20,6 +20,7 @@ import {
   cancelAll,
   changeSchedule,
   close,
+  compact,
   configure,
   interrupt,
   killSessionJob,
@@ -32,6 +33,7 @@ import {
   suspend,
   writeTodos,
 } from "../domain/commands.js";
+import { compactAsked } from "../domain/compaction.js";
 import { isLive } from "../domain/jobs.js";
 import type { SessionPolicy } from "../domain/policy.js";
 import { restoreSession } from "../domain/checkpoint-restore.js";
@@ -109,12 +111,15 @@ async function run(parts: Parts): Promise<SessionResult> {
   await fetchBodies(session, parts.missing);
   if (!session.frozen && !session.folds.place.ready) await openTable(session, input.host);
   let stepped = false;
-  while (session.closing === undefined || isInTurn(session)) {
+  while (session.closing === undefined || isInTurn(session) || isAsked(session)) {
     await condition(allHandlersFinished);
     pump.run();
     console.publish(session.state());
     const runs = session.shouldRun() || isInTurn(session);
-    if (rollOver.due && (stepped || !runs)) await rollOver.run();
+    if (isAsked(session)) {
+      await drive(session, compactAsked(session), pump, console.show);
+      payOwedWake(session);
+    } else if (rollOver.due && (stepped || !runs)) await rollOver.run();
     else if (runs) {
       stepped = true;
       const turn = runTurn(session, policy, Math.random, () => rollOver.due);
@@ -123,6 +128,7 @@ async function run(parts: Parts): Promise<SessionResult> {
     } else {
       const moves = (): boolean =>
         session.shouldRun() ||
+        isAsked(session) ||
         session.closing !== undefined ||
         console.isStale() ||
         pump.due ||
@@ -145,6 +151,11 @@ async function run(parts: Parts): Promise<SessionResult> {
 /** A turn stands at a step edge, to be gone on with. */
 function isInTurn(session: Session): boolean {
   return session.folds.turn.open && !session.frozen;
+}
+
+/** A compaction was asked for from outside; one that came while the run before was leaving travelled along. */
+function isAsked(session: Session): boolean {
+  return session.compacting && !session.folds.turn.open && !session.frozen;
 }
 
 /** How long a closing session waits for the end of its jobs, ms (spec/jobs J11). */
@@ -208,6 +219,7 @@ const handlers: readonly (readonly [name: string, command: Command])[] = [
   [commands.suspend, suspend],
   [commands.resume, resume],
   [commands.rebind, rebind],
+  [commands.compact, compact],
   [commands.scheduleChange, changeSchedule],
   [commands.jobStart, startSessionJob],
   [commands.jobKill, killSessionJob],

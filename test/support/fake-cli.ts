@@ -72,6 +72,7 @@ export function fakeSession(parts: Partial<Session>): Session {
     id: "s-1",
     send: missing("send"),
     interrupt: missing("interrupt"),
+    compact: missing("compact"),
     cancel: missing("cancel"),
     close: missing("close"),
     todos: missing("todos"),

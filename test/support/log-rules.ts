@@ -15,10 +15,34 @@ export function brokenRules(log: readonly LogEntry[]): string[] {
   let lastStep = 0;
   let owed: string[] = [];
   let called: string[] = [];
+  let bracket: Extract<LogEntry, { type: "compaction/start" }> | undefined;
   for (const [index, entry] of log.entries()) {
     if (entry.seq !== index) say(entry, `stands at place ${index}`);
+    if (isReplacement(entry)) {
+      if (!isAnnounced(entry, log[index - 1])) say(entry, "replaces what no compaction announced");
+      continue;
+    }
     switch (entry.type) {
+      case "compaction/start":
+        if (bracket !== undefined) say(entry, `${bracket.data.compactionId} is still open`);
+        if (entry.data.turn !== (turn ?? null))
+          say(entry, `owned by ${entry.data.turn}, open is ${turn}`);
+        bracket = entry;
+        break;
+      case "compaction/summary":
+        if (bracket?.data.compactionId !== entry.data.compactionId)
+          say(entry, "outside its bracket");
+        break;
+      case "compaction/end":
+        if (bracket?.data.compactionId !== entry.data.compactionId)
+          say(entry, "ends no open bracket");
+        bracket = undefined;
+        break;
+      case "session/end-seed":
+        bracket = undefined;
+        break;
       case "turn/start":
+        if (bracket !== undefined) say(entry, `${bracket.data.compactionId} is still open`);
         if (turn !== undefined) say(entry, `turn ${turn} is still open`);
         if (entry.data.turn !== lastTurn + 1)
           say(entry, `turn ${entry.data.turn} follows ${lastTurn}`);
@@ -29,6 +53,7 @@ export function brokenRules(log: readonly LogEntry[]): string[] {
       case "turn/end":
         if (turn !== entry.data.turn) say(entry, `ends turn ${entry.data.turn}, open is ${turn}`);
         if (step !== undefined) say(entry, `step ${step} is still open`);
+        if (bracket !== undefined) say(entry, `${bracket.data.compactionId} is still open`);
         turn = undefined;
         break;
       case "step/start":
@@ -85,4 +110,16 @@ export function brokenRules(log: readonly LogEntry[]): string[] {
     }
   }
   return broken;
+}
+
+/** Does it take the place of what the model saw (spec/harness §6)? */
+function isReplacement({ surfaceOp }: LogEntry): boolean {
+  return surfaceOp !== undefined && surfaceOp !== "append";
+}
+
+/** A replacement follows the entry that says what it stands for, at once. */
+function isAnnounced(entry: LogEntry, before: LogEntry | undefined): boolean {
+  const expected = entry.type === "tool/result" ? "compaction/prune" : "compaction/summary";
+  if (before?.type !== expected) return false;
+  return before.data.shadowedSeqs.join() === entry.sourceEventSeqs?.join();
 }

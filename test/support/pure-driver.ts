@@ -16,16 +16,20 @@ import type {
 import { builtinPolicy, type SessionPolicy } from "../../src/domain/policy.js";
 import type { Session } from "../../src/domain/session.js";
 import { chain, deriveMessages, emptyBase, hashNode, Surface } from "../../src/domain/surface.js";
+import { compactAsked } from "../../src/domain/compaction.js";
 import { runTurn } from "../../src/domain/turn.js";
 import type { RecordedRequest } from "./witness.js";
 
 type ModelOp = Extract<Op, { kind: "model" }>;
+type SummaryOp = Extract<Op, { kind: "summary" }>;
 type JobOp = Extract<Op, { kind: "job" }>;
 type ToolOp = Extract<Op, { kind: "tool" }>;
 
 /** What the outside does. Functions are asked when an op settles, `cancelled` says whether its end was asked for. */
 export interface Script {
   readonly model?: (call: ModelOp & { readonly cancelled: boolean }) => ModelOutcome;
+  /** The summary of a compaction. */
+  readonly summary?: (call: SummaryOp & { readonly cancelled: boolean }) => ModelOutcome;
   readonly tools?: {
     readonly [name: string]: (
       call: ToolOp & { readonly cancelled: boolean },
@@ -75,8 +79,9 @@ export class PureRun {
   readonly script: Script;
   readonly effects: Effect[] = [];
   readonly begun: Begun[] = [];
-  /** What each model call was shown, read by reference as the activity does. */
+  /** What each model call was shown, read by reference as the activity does; summaries are kept apart. */
   readonly requests: RecordedRequest[] = [];
+  readonly summaries: RecordedRequest[] = [];
   readonly #open = new Map<string, Op>();
   readonly #cancelled = new Set<string>();
   readonly #settled: Settled[] = [];
@@ -93,13 +98,17 @@ export class PureRun {
   /** Turns as long as the session has something to do. */
   untilIdle(): void {
     const { policy = builtinPolicy, random = () => 0.5 } = this.script;
-    for (let turns = 0; this.session.shouldRun(); turns += 1) {
+    for (let turns = 0; this.session.shouldRun() || this.session.compacting; turns += 1) {
       if (turns > 1_000) throw new Error("more than 1,000 turns: the session never becomes idle");
-      this.drive(runTurn(this.session, policy, random));
+      this.drive(
+        this.session.compacting
+          ? compactAsked(this.session)
+          : runTurn(this.session, policy, random),
+      );
     }
   }
 
-  drive(loop: Loop<void>): void {
+  drive(loop: Loop<unknown>): void {
     let next = loop.next();
     while (next.done !== true) {
       this.effects.push(next.value);
@@ -133,7 +142,7 @@ export class PureRun {
       case "settle":
         return undefined;
       case "wait": {
-        const aborting = this.session.folds.turn.aborting !== undefined;
+        const { aborting } = this.session;
         if (this.#settled.length === 0 && effect.abortable && aborting) return { kind: "abort" };
         if (this.#settled.length === 0) {
           const op = this.script.pick?.(this.open) ?? this.open[0];
@@ -148,11 +157,13 @@ export class PureRun {
   #begin(op: Op): void {
     if (this.#open.has(op.key)) throw new Error(`${op.key} is under way already`);
     const { session } = this;
-    const aborting = session.folds.turn.aborting !== undefined;
+    const { aborting } = session;
     this.begun.push({ op, beside: [...this.#open.keys()], lastSeq: session.log.lastSeq, aborting });
     this.#open.set(op.key, op);
     this.#cancelled.delete(op.key);
     if (op.kind === "model") this.requests.push(readRequest(session, op, this.script.archived));
+    if (op.kind === "summary")
+      this.summaries.push(readRequest(session, { ...op, retry: 0 }, this.script.archived));
   }
 
   #resultOf(op: Op, cancelled: boolean): Settled {
@@ -165,6 +176,10 @@ export class PureRun {
         }
         const outcome = script.model?.({ ...op, cancelled }) ?? okReply;
         return { kind: "model", key, outcome: overTheWire(outcome) };
+      }
+      case "summary": {
+        const outcome = script.summary?.({ ...op, cancelled }) ?? okReply;
+        return { kind: "summary", key, outcome: overTheWire(outcome) };
       }
       case "tool": {
         const result = script.tools?.[op.row.name]?.({ ...op, cancelled }) ?? okOutcome;
@@ -211,7 +226,7 @@ export function surfaceOf(entries: readonly LogEntry[]): Surface {
 /** Reads a request by reference; what does not fit the log is an error, as it is to the activity. */
 function readRequest(
   session: Session,
-  op: ModelOp,
+  op: Pick<ModelOp, "turn" | "step" | "retry" | "headerSeq" | "length" | "digest">,
   archived: readonly LogEntry[] | undefined,
 ): RecordedRequest {
   const { turn, step, retry, headerSeq, length, digest } = op;

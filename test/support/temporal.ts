@@ -32,7 +32,13 @@ import { readRecorded } from "./recorded.js";
 import type { ScenarioInput } from "./scenario-input.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
 import { eventually } from "./until.js";
-import { compareRequests, readRecorded as parseRecorded, witnessRequests } from "./witness.js";
+import {
+  compareRequests,
+  compareSummaries,
+  readRecorded as parseRecorded,
+  witnessRequests,
+  witnessSummaries,
+} from "./witness.js";
 
 /** Other work on the machine, and a cold worker that replays all the time, must not fail a test. */
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -142,6 +148,14 @@ export const test = base.extend<{
     }
   },
 });
+
+/** What Temporal UI shows a session to be at. */
+export async function detailsOf(lab: Pick<Lab, "handle">, id: string): Promise<string> {
+  const metadata = await lab
+    .handle(id)
+    .query<{ currentDetails?: string }>("__temporal_workflow_metadata");
+  return metadata.currentDetails ?? "";
+}
 
 /** Replays a history on a bundle; a divergence, and a task that ever failed, fail the test. */
 export async function replay(bundlePath: string, history: History, id: string): Promise<void> {
@@ -324,9 +338,9 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       const requests = (await lab.requests(session.id))
         .map((one) => JSON.stringify(one))
         .join("\n");
-      expect(compareRequests(witnessRequests(log), parseRecorded(requests, session.id))).toEqual(
-        [],
-      );
+      const recorded = parseRecorded(requests, session.id);
+      expect(compareRequests(witnessRequests(log), recorded)).toEqual([]);
+      expect(compareSummaries(witnessSummaries(log), recorded)).toEqual([]);
       const runs = (await lab.runs(session.id)).map(
         (history) => JSON.parse(historyToJSON(history)) as HistoryJson,
       );

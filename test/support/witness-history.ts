@@ -70,6 +70,7 @@ export function compareWithHistory(log: readonly unknown[], facts: HistoryFacts)
       if (entry.type === "user/message") return checkUserMessage(entry, facts);
       if (entry.type === "assistant/message") return checkReply(entry, facts);
       if (entry.type === "tool/result") return checkToolResult(entry, facts);
+      if (entry.type === "compaction/summary") return checkSummary(entry, facts);
       return [];
     }),
   ];
@@ -77,7 +78,9 @@ export function compareWithHistory(log: readonly unknown[], facts: HistoryFacts)
 
 function checkModelCalls(log: readonly Entry[], facts: HistoryFacts): string[] {
   const requests = witnessRequests(log);
-  const calls = facts.activities.filter((activity) => activity.type === "callModel");
+  const calls = facts.activities.filter(
+    (activity) => activity.type === "callModel" && activity.input["summary"] === undefined,
+  );
   const name = (at: { turn?: unknown; step?: unknown; retry?: unknown }) =>
     `model call ${String(at.turn)}.${String(at.step)} retry ${String(at.retry)}`;
   const differences: string[] = [];
@@ -99,7 +102,7 @@ function checkModelCalls(log: readonly Entry[], facts: HistoryFacts): string[] {
     }
   }
   for (const request of requests) {
-    const proven = request.outcome === "reply" || request.outcome === "retry";
+    const proven = ["reply", "retry", "overflow"].includes(request.outcome);
     if (proven && !calls.some(({ input }) => name(input) === name(request))) {
       differences.push(`${name(request)}: answered in the log, never scheduled`);
     }
@@ -134,6 +137,7 @@ function checkReply(entry: Entry, facts: HistoryFacts): string[] {
     .filter(
       (activity) =>
         activity.type === "callModel" &&
+        activity.input["summary"] === undefined &&
         activity.input["turn"] === turn &&
         activity.input["step"] === step,
     )
@@ -152,6 +156,22 @@ function checkReply(entry: Entry, facts: HistoryFacts): string[] {
   return matches
     ? []
     : [`entry ${entry.seq}: no model call of ${String(turn)}.${String(step)} returned this reply`];
+}
+
+/** A summary is what one model call about exactly those nodes returned. */
+function checkSummary(entry: Entry, facts: HistoryFacts): string[] {
+  const { compactionId, shadowedSeqs, summary } = entry.data;
+  const matches = facts.activities.some(({ type, input, result }) => {
+    if (type !== "callModel" || input["summary"] === undefined) return false;
+    const said = (result as { content?: Block[] } | undefined)?.content ?? [];
+    return (
+      input["length"] === (shadowedSeqs as readonly unknown[]).length &&
+      textOf(said).trim() === textOf(summary as Block[])
+    );
+  });
+  return matches
+    ? []
+    : [`entry ${entry.seq}: no model call returned the summary of ${String(compactionId)}`];
 }
 
 /** A result of a world tool is what its activity returned, unless the entry carries an error of the session's own. */

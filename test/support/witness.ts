@@ -17,10 +17,10 @@ export interface WitnessedRequest {
   /** Number of surface nodes, dropped empty messages included. */
   readonly nodes: number;
   /**
-   * What the log says came of it. `reply` and `retry` prove that the model was asked; `ended` (the step closed
+   * What the log says came of it. `reply`, `retry` and `overflow` prove that the model was asked; `ended` (the step closed
    * without an answer) and `open` (the log stops here) leave it open whether the request went out.
    */
-  readonly outcome: "reply" | "retry" | "ended" | "open";
+  readonly outcome: "reply" | "retry" | "overflow" | "ended" | "open";
 }
 
 export interface Entry {
@@ -43,6 +43,8 @@ interface OpenStep {
   readonly step: number;
   retry: number;
   answered: boolean;
+  /** Its request was too large and the transcript is being shortened. */
+  recovering?: boolean;
 }
 
 /** Rebuilds the request of every (turn, step, retry) of a log. Throws on a log that contradicts itself. */
@@ -56,7 +58,7 @@ export function witnessRequests(log: readonly unknown[]): WitnessedRequest[] {
     if (open === undefined || open.answered) return;
     open.answered = true;
     if (header === undefined) {
-      if (outcome === "reply" || outcome === "retry") {
+      if (proves(outcome)) {
         throw new Error(
           `turn ${open.turn} step ${open.step}: an answer, but no request/header before it`,
         );
@@ -77,6 +79,13 @@ export function witnessRequests(log: readonly unknown[]): WitnessedRequest[] {
         break;
       case "request/header":
         header = entry;
+        break;
+      case "compaction/prune":
+      case "compaction/start":
+        // Within a step it follows a request that was too large (spec §6), which is made again.
+        if (open === undefined || open.answered || open.recovering === true) break;
+        close("overflow");
+        open = { ...open, retry: open.retry + 1, answered: false, recovering: true };
         break;
       case "assistant/message":
         if (open === undefined || open.answered || !samePosition(open, entry)) {
@@ -143,6 +152,48 @@ export interface RecordedRequest {
   readonly system?: string;
   readonly tools?: readonly unknown[];
   readonly messages: readonly unknown[];
+  readonly summary?: true;
+}
+
+/** A request for the summary of a compaction that came to its end (docs/spec/harness.md §6). */
+interface WitnessedSummary {
+  readonly id: string;
+  readonly parts: ReturnType<typeof requestParts>;
+}
+
+/** Every summary in a log, and the surface nodes it stands for as they were when its bracket opened. */
+export function witnessSummaries(log: readonly unknown[]): WitnessedSummary[] {
+  const surface: Node[] = [];
+  const summaries: WitnessedSummary[] = [];
+  let header: Entry | undefined;
+  for (const entry of log as readonly Entry[]) {
+    if (entry.type === "request/header") header = entry;
+    if (entry.type === "compaction/summary" && header !== undefined) {
+      const length = (entry.data["shadowedSeqs"] as readonly unknown[]).length;
+      const id = String(entry.data["compactionId"]);
+      summaries.push({ id, parts: requestParts(header, surface.slice(0, length)) });
+    }
+    place(surface, entry);
+  }
+  return summaries;
+}
+
+/** What the log says was summarised was shown to the model whole, in the same words, and then what is wanted of it. */
+export function compareSummaries(
+  witnessed: readonly WitnessedSummary[],
+  recorded: readonly RecordedRequest[],
+): string[] {
+  const asked = recorded.filter((one) => one.summary === true);
+  return witnessed.flatMap(({ id, parts }) => {
+    const shown = asked.some(
+      ({ system, tools, messages }) =>
+        canonical(system ?? []) === canonical(parts.system ?? []) &&
+        canonical(tools ?? []) === canonical(parts.tools) &&
+        messages.length === parts.messages.length + 1 &&
+        canonical(messages.slice(0, -1)) === canonical(parts.messages),
+    );
+    return shown ? [] : [`${id}: the model was never asked for this summary`];
+  });
 }
 
 /**
@@ -156,6 +207,8 @@ export function compareRequests(
   const differences: string[] = [];
   const seen = new Set<WitnessedRequest>();
   for (const record of recorded) {
+    // Requests for a summary have a witness of their own.
+    if (record.summary === true) continue;
     const name = nameOf(record);
     const expected = witnessed.find((request) => nameOf(request) === name);
     if (expected === undefined) {
@@ -172,8 +225,7 @@ export function compareRequests(
     differences.push(...compareMessages(name, expected.messages, record.messages));
   }
   for (const request of witnessed) {
-    const proven = request.outcome === "reply" || request.outcome === "retry";
-    if (proven && !seen.has(request)) {
+    if (proves(request.outcome) && !seen.has(request)) {
       differences.push(`${nameOf(request)}: the log has an answer, the model was never called`);
     }
   }
@@ -230,6 +282,10 @@ function compareMessages(
     }
   }
   return differences;
+}
+
+function proves(outcome: WitnessedRequest["outcome"]): boolean {
+  return outcome === "reply" || outcome === "retry" || outcome === "overflow";
 }
 
 function nameOf(at: { readonly turn: number; readonly step: number; readonly retry: number }) {

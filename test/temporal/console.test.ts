@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import { commands } from "../../src/contracts/names.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
-import { test as base, type Lab } from "../support/temporal.js";
+import { detailsOf, test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
 import { takeSharedQueue } from "../support/shared-queue.js";
 
@@ -234,11 +234,4 @@ async function isListed(lab: Lab, id: string, query: string): Promise<void> {
   for await (const one of lab.temporal.workflow.list({ query: `WorkflowId="${id}" AND ${query}` }))
     found.push(one.workflowId);
   expect({ query, found }).toEqual({ query, found: [id] });
-}
-
-async function detailsOf(lab: Lab, id: string): Promise<string> {
-  const metadata = await lab
-    .handle(id)
-    .query<{ currentDetails?: string }>("__temporal_workflow_metadata");
-  return metadata.currentDetails ?? "";
 }

@@ -1,25 +1,30 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultCompactionConfig, type CompactionConfig } from "../../src/contracts/compaction.js";
+import type { Message } from "../../src/contracts/content.js";
 import type { ModelOutcome } from "../../src/contracts/model.js";
+import type { CompactResult } from "../../src/contracts/session.js";
+import { compact, interrupt } from "../../src/domain/commands.js";
 import {
-  compactNow,
+  compactAsked,
   recoverOverflow,
   relievePressure,
-  type Compaction,
   type CompactionResult,
-  type SummaryRequest,
 } from "../../src/domain/compaction.js";
 import { budgetOf, loadCompactionConfig, policyOf } from "../../src/domain/compaction-config.js";
-import { openBracket, planSpan } from "../../src/domain/compaction-plan.js";
-import type { Loop } from "../../src/domain/effects.js";
-import { Session } from "../../src/domain/session.js";
+import { planSpan } from "../../src/domain/compaction-plan.js";
+import type { Loop, Op } from "../../src/domain/effects.js";
+import type { Session } from "../../src/domain/session.js";
 import { deriveMessages } from "../../src/domain/surface.js";
 import { TokenMeter, type NodeMeasure } from "../../src/domain/token-meter.js";
+import { brokenRules } from "../support/log-rules.js";
 import { digestFromScratch, PureRun } from "../support/pure-driver.js";
+import { expectSoundLog } from "../support/log-invariants.js";
 import {
   calls,
+  endsOf,
   entriesOf,
+  once,
   openSession,
   output,
   row,
@@ -28,59 +33,71 @@ import {
   send,
   text,
   typesOf,
+  userTexts,
+  waitingFor,
 } from "../support/session-script.js";
+import { compareRequests, witnessRequests } from "../support/witness.js";
+
+type SummaryOp = Extract<Op, { kind: "summary" }>;
 
 const words = (count: number): string => "word".repeat(count);
 
-/** A session and its compaction; the summariser is the test's. */
+/** A session and its compaction; the summariser is the test's. Its turns are not compacted by themselves. */
 class Bench {
   readonly session: Session;
-  readonly meter = new TokenMeter();
-  readonly requests: SummaryRequest[] = [];
-  config: CompactionConfig;
+  readonly requests: SummaryOp[] = [];
   outcome: ModelOutcome = text("what happened");
   /** What happens while the model writes. */
   during: () => void = () => {};
+  readonly #config: CompactionConfig;
+  #asked = 0;
 
   constructor(contextWindow: number, config: Partial<CompactionConfig> = {}) {
-    this.session = openSession({}, [row("t")]);
+    this.session = openSession({ compaction: false }, [row("t")]);
     this.session.routes = [{ provider: "scripted", model: "m", contextWindow }];
-    this.config = { ...defaultCompactionConfig, ...config };
+    this.#config = { ...defaultCompactionConfig, ...config };
   }
 
   /** A turn of one message and one reply. */
   talk(id: string, said = 100, replied = 100, usage?: object): this {
     send(this.session, "followup", id, words(said));
     const reply = { ...text(words(replied)), ...(usage === undefined ? {} : { usage }) };
-    run(this.session, { model: saying(reply) });
-    return this;
+    return this.#play(saying(reply));
   }
 
   /** A turn that calls a tool with a result so long. */
   work(id: string, said: string): this {
     send(this.session, "followup", id, id);
-    run(this.session, {
-      model: saying(calls("t")),
-      tools: { t: () => output(said, { meta: { n: 1 } }) },
-    });
-    return this;
+    return this.#play(saying(calls("t")), said);
   }
 
-  openTurn(): this {
-    this.session.record({ type: "turn/start", data: { turn: this.session.folds.turn.number + 1 } });
+  /** From here on it is compacted as it is configured. */
+  openTurn(config: CompactionConfig = this.#config): this {
+    const { session } = this;
+    const { number, open } = session.folds.turn;
+    this.#configure(config);
+    if (!open) session.record({ type: "turn/start", data: { turn: number + 1 } });
     return this;
   }
 
   relieve(): CompactionResult {
-    return this.#drive(relievePressure(this.session, this.#compaction()));
+    return this.#drive(relievePressure(this.session));
   }
 
   recover(tried = 0): CompactionResult {
-    return this.#drive(recoverOverflow(this.session, this.#compaction(), tried));
+    return this.#drive(recoverOverflow(this.session, tried));
   }
 
-  now(): CompactionResult {
-    return this.#drive(compactNow(this.session, this.#compaction()));
+  ask(): CompactResult {
+    return compact(this.session, { opId: `op-${(this.#asked += 1)}` });
+  }
+
+  /** Asked for from outside, and led to its end. */
+  now(): CompactionResult | CompactResult {
+    const verdict = this.ask();
+    return verdict.ok && verdict.result === "requested"
+      ? this.#drive(compactAsked(this.session))
+      : verdict;
   }
 
   get messages(): readonly string[] {
@@ -88,20 +105,19 @@ class Bench {
   }
 
   get size(): number {
-    return this.meter.follow(this.session.log.entries).total(this.session.folds.header);
+    const { meter, log, folds } = this.session;
+    return meter.follow(log.entries).total(folds.header);
   }
 
-  #compaction(): Compaction {
-    const { config, meter } = this;
-    return { config, meter, summarize: (request) => this.#summarize(request) };
+  #play(model: () => ModelOutcome, said = ""): this {
+    this.#configure({ ...this.#config, auto: false });
+    run(this.session, { model, tools: { t: () => output(said, { meta: { n: 1 } }) } });
+    return this;
   }
 
-  *#summarize(request: SummaryRequest): Loop<ModelOutcome> {
-    this.requests.push(request);
-    expect(request.digest).toBe(digestFromScratch(this.session, request.length));
-    yield { kind: "settle" };
-    this.during();
-    return this.outcome;
+  #configure(compaction: CompactionConfig): void {
+    const config = { ...this.session.config, compaction };
+    this.session.record({ type: "session/config", data: { config } });
   }
 
   #drive(loop: Loop<CompactionResult>): CompactionResult {
@@ -109,13 +125,21 @@ class Bench {
     function* keep(): Loop<void> {
       result = yield* loop;
     }
-    new PureRun(this.session, {}).drive(keep());
+    const summary = (op: SummaryOp): ModelOutcome => {
+      this.requests.push(op);
+      this.during();
+      return this.outcome;
+    };
+    new PureRun(this.session, { summary }).drive(keep());
     expect(this.session.fault).toBeUndefined();
-    expect(openBracket(this.session.log.entries)).toBeUndefined();
+    expect(this.session.compacting).toBe(false);
     expect(this.session.log.surface.digest()).toBe(digestFromScratch(this.session));
     // What is kept as it grows is what is measured anew.
-    const fresh = new TokenMeter().follow(this.session.log.entries).state;
-    expect(this.meter.follow(this.session.log.entries).state).toEqual(fresh);
+    const { meter, log } = this.session;
+    const fresh = new TokenMeter().follow(log.entries);
+    expect(meter.follow(log.entries).state).toEqual(fresh.state);
+    const { header } = this.session.folds;
+    expect(meter.total(header)).toBe(new TokenMeter(fresh.state).total(header));
     if (result === undefined) throw new Error("no result");
     return result;
   }
@@ -243,7 +267,7 @@ describe("under pressure", () => {
       .talk("m4")
       .openTurn();
     expect(bench.relieve()).toEqual({ changed: false });
-    bench.config = defaultCompactionConfig;
+    bench.openTurn(defaultCompactionConfig);
     bench.session.record({ type: "request/context", data: { provider: "scripted", model: "m" } });
     expect(bench.relieve()).toEqual({ changed: false });
     expect(bench.requests).toEqual([]);
@@ -311,11 +335,12 @@ describe("on demand", () => {
     const bench = new Bench(100_000).talk("m1").talk("m2");
     expect(bench.now()).toEqual({ changed: true });
     expect(bench.messages.slice(1)).toEqual(["m/2.1"]);
+    expect(entriesOf(bench.session, "compaction/start")[0]?.data).toMatchObject({ turn: null });
     expect(entriesOf(bench.session, "compaction/end")[0]?.data.turn).toBe(null);
     const { lastSeq } = bench.session.log;
-    expect(bench.now()).toEqual({ changed: false });
+    expect(bench.now()).toEqual({ ok: true, result: "nothing" });
     expect(bench.session.log.lastSeq).toBe(lastSeq);
-    expect(new Bench(1_000).now()).toEqual({ changed: false });
+    expect(new Bench(1_000).now()).toEqual({ ok: true, result: "nothing" });
   });
 
   test("[harness/K10] [harness/K9] what comes in meanwhile waits, and stands behind the summary", () => {
@@ -323,6 +348,8 @@ describe("on demand", () => {
     bench.during = () => {
       send(bench.session, "inject", "context");
       send(bench.session, "followup", "m3");
+      expect(bench.session.shouldRun()).toBe(false);
+      expect(bench.session.state()).toBe("running");
     };
     expect(bench.now()).toEqual({ changed: true });
     const [summary, kept] = bench.messages;
@@ -330,6 +357,7 @@ describe("on demand", () => {
     expect(requests[0]?.messages).toMatchObject(
       [summary, kept, "context", "m3"].map((id) => ({ id })),
     );
+    expectSound(bench.session);
   });
 
   test("what is appended meanwhile survives, what is replaced within the span does not", () => {
@@ -351,34 +379,279 @@ describe("on demand", () => {
     expect(bench.now()).toMatchObject({ changed: false, problem: "changed" });
   });
 
-  test("one at a time, and never in a turn", () => {
+  test("one at a time, never in a turn or before one that waits; the same id gets the first verdict", () => {
     const bench = new Bench(100_000).talk("m1").talk("m2").openTurn();
-    expect(bench.now()).toMatchObject({ problem: "busy" });
+    expect(bench.ask()).toMatchObject({ ok: false, code: "BUSY" });
     const other = new Bench(100_000).talk("m1").talk("m2");
-    let inner: CompactionResult | undefined;
-    other.during = () => {
-      other.during = () => {};
-      const loop = compactNow(other.session, {
-        config: other.config,
-        meter: new TokenMeter(),
-        summarize: () => {
-          throw new Error("asked");
+    send(other.session, "followup", "m3");
+    expect(other.ask()).toMatchObject({ ok: false, code: "BUSY" });
+    run(other.session);
+    const first = compact(other.session, { opId: "mine" });
+    expect(first).toEqual({
+      ok: true,
+      result: "requested",
+      compactionId: `compaction/${other.session.log.lastSeq}`,
+      seq: other.session.log.lastSeq,
+    });
+    expect(other.ask()).toMatchObject({ ok: false, code: "BUSY" });
+    expect(compact(other.session, { opId: "mine" })).toEqual(first);
+    run(other.session, { summary: () => text("short") });
+    const { lastSeq } = other.session.log;
+    expect(compact(other.session, { opId: "mine" })).toEqual(first);
+    expect(other.session.log.lastSeq).toBe(lastSeq);
+    for (const opId of [undefined, "", 1, "x".repeat(201)])
+      expect(compact(other.session, { opId })).toMatchObject({ ok: false, code: "INVALID_INPUT" });
+    expectSound(other.session);
+  });
+
+  test("an interrupt ends it and leaves the surface; what waits stays parked until the next waking message", () => {
+    for (const when of ["before it begins", "while the model writes"]) {
+      const bench = new Bench(100_000).talk("m1").talk("m2");
+      const { session, messages } = bench;
+      const stop = (): void => {
+        send(session, "followup", "m3");
+        expect(interrupt(session, {})).toMatchObject({ result: "requested" });
+      };
+      bench.ask();
+      if (when === "before it begins") stop();
+      const { summaries } = run(session, {
+        summary: () => text("late"),
+        at: (effect) => {
+          if (effect.kind === "wait" && when === "while the model writes" && !session.aborting)
+            stop();
         },
       });
-      inner = loop.next().value as CompactionResult;
-    };
-    expect(other.now()).toEqual({ changed: true });
-    expect(inner).toMatchObject({ problem: "busy" });
+      expect(summaries).toHaveLength(when === "before it begins" ? 0 : 1);
+      expect(entriesOf(session, "compaction/end")[0]?.data).toMatchObject({ error: "cancelled" });
+      expect(bench.messages).toEqual(messages);
+      expect(session.aborting).toBe(false);
+      expect(session.folds.inbox.nextTurn.map(({ id }) => id)).toEqual(["m3"]);
+      send(session, "followup", "m4");
+      run(session);
+      expect(bench.messages).toEqual([...messages, "m3", "m/3.1", "m4", "m/4.1"]);
+      expectSound(session);
+    }
+  });
+
+  test("why it came to nothing is told at its end", () => {
+    const bench = new Bench(100_000).talk("m1").talk("m2");
+    bench.outcome = { kind: "failure", failure: { code: "AUTH", message: "no key" } };
+    expect(bench.now()).toMatchObject({ problem: "summary" });
+    expect(entriesOf(bench.session, "compaction/end")[0]?.data).toMatchObject({
+      error: "summary",
+      message: "AUTH: no key",
+    });
   });
 
   test("[harness/K8] a bracket that a seed left open is dead, one that is open in this life is the lock", () => {
-    const { session } = new Bench(100_000);
+    const { session } = new Bench(100_000).talk("m1").talk("m2");
     session.record({ type: "compaction/start", data: { compactionId: "x", turn: null } });
-    expect(openBracket(session.log.entries)).toBe("x");
+    expect(session.compacting).toBe(true);
+    expect(compact(session, { opId: "a" })).toMatchObject({ code: "BUSY" });
     session.record({ type: "session/end-seed", data: {} });
-    expect(openBracket(session.log.entries)).toBeUndefined();
+    expect(session.compacting).toBe(false);
+    expect(compact(session, { opId: "a" })).toMatchObject({ result: "requested" });
   });
 });
+
+describe("a turn", () => {
+  const big = { t: () => output(words(4_000)) };
+
+  test("[harness/K1] far below the threshold is what it is without compaction, also with large results", () => {
+    const plays = [true, false].map((compaction) => {
+      const session = openSession({ compaction }, [row("t")]);
+      session.routes = [{ provider: "scripted", model: "m", contextWindow: 100_000 }];
+      send(session, "followup", "m1");
+      const { effects } = run(session, { model: saying(calls("t"), calls("t")), tools: big });
+      return { types: typesOf(session), effects };
+    });
+    expect(plays[0]).toEqual(plays[1]);
+  });
+
+  test("[harness/K2] above it shortens results before the next step, and asks the model for nothing but its reply", () => {
+    const session = roomFor(8_000);
+    send(session, "followup", "m1");
+    const played = run(session, { model: saying(calls("t"), calls("t")), tools: big });
+    expect(played.summaries).toEqual([]);
+    expect(compactions(session)).toEqual(["compaction/prune", "compaction/prune"]);
+    const order = typesOf(session);
+    const at = order.indexOf("compaction/prune");
+    expect(order.slice(at - 1, at + 5)).toEqual([
+      "step/end",
+      "compaction/prune",
+      "tool/result",
+      "compaction/prune",
+      "tool/result",
+      "step/start",
+    ]);
+    expect(JSON.stringify(played.requests.at(-1)?.messages)).not.toContain(words(3_000));
+    expectSound(session, played);
+  });
+
+  test("[harness/K3] [harness/K11] where that is not enough, has a summary and the tail for its next request, again and again", () => {
+    const session = roomFor(3_000);
+    for (let n = 1; n <= 40; n += 1) send(session, "followup", `m${n}`, words(100));
+    const played = run(session, {
+      model: () => text(words(100)),
+      summary: ({ length }) => text(`stands for ${length}`),
+    });
+    const { summaries, requests } = played;
+    expect(summaries.length).toBeGreaterThan(2);
+    expect(session.folds.turn.number).toBe(40);
+    const merged = summaries[1]?.messages[0];
+    expect(JSON.stringify(merged)).toContain("stands for");
+    expect(requests.at(-1)?.messages[0]).toMatchObject({ source: { name: "compaction" } });
+    // The originals are still in the log.
+    expect(userTexts(session).filter((one) => one === words(100))).toHaveLength(40);
+    const { nodes } = session.log.surface;
+    expect(nodes.length).toBeLessThan(30);
+    expectSound(session, played);
+  });
+
+  test("[harness/K4] compacted between its steps keeps each call with its result", () => {
+    const session = roomFor(4_000);
+    send(session, "followup", "m1", words(300));
+    const played = run(session, {
+      model: saying(...Array.from({ length: 12 }, () => calls("t", "t"))),
+      tools: { t: () => output(words(150)) },
+      summary: () => text("short"),
+    });
+    const { summaries, requests } = played;
+    expect(summaries.length).toBeGreaterThan(0);
+    for (const { messages } of [...requests, ...summaries]) expect(unpaired(messages)).toEqual([]);
+    expectSound(session, played);
+  });
+
+  test("[harness/K5] goes on with everything when the summariser fails, and asks it once", () => {
+    const session = roomFor(1_000);
+    for (const id of ["m1", "m2", "m3"]) send(session, "followup", id, words(100));
+    run(session, { model: () => text(words(100)) });
+    send(session, "followup", "m4");
+    const played = run(session, {
+      model: saying(calls("t"), calls("t")),
+      summary: () => ({ kind: "failure", failure: { code: "SERVER", message: "down" } }),
+    });
+    const { summaries, requests } = played;
+    expect(summaries).toHaveLength(1);
+    expect(requests[0]?.messages.length).toBeGreaterThan(6);
+    expect(endsOf(session).at(-1)).toEqual({ kind: "completed" });
+    expectSound(session);
+  });
+
+  test("that is interrupted while the model summarises ends aborted, and its input stays in the inbox", () => {
+    const session = roomFor(1_000);
+    for (const id of ["m1", "m2", "m3"]) send(session, "followup", id, words(100));
+    run(session, { model: () => text(words(100)) });
+    send(session, "followup", "m4");
+    const played = run(session, {
+      summary: ({ cancelled }) => {
+        expect(cancelled).toBe(true);
+        return { kind: "cancelled", content: [] };
+      },
+      at: once(waitingFor("summary"), () => interrupt(session, {})),
+    });
+    const { requests } = played;
+    expect(requests).toEqual([]);
+    expect(endsOf(session).at(-1)).toEqual({ kind: "aborted", reason: "user" });
+    expect(session.folds.inbox.nextTurn.map(({ id }) => id)).toEqual(["m4"]);
+    expect(entriesOf(session, "compaction/end")[0]?.data.error).toBe("cancelled");
+    expectSound(session);
+  });
+
+  test("[harness/K6] whose request was too large makes it once more from the shortened surface, though the summary fails", () => {
+    const session = roomFor(undefined);
+    send(session, "followup", "m1");
+    const played = run(session, {
+      model: saying(calls("t"), tooLarge, text("fits")),
+      tools: big,
+      summary: () => tooLarge,
+    });
+    const { requests, begun, summaries } = played;
+    expect(summaries).toHaveLength(1);
+    expect(begun.flatMap(({ op }) => (op.kind === "model" ? [op.key] : []))).toEqual([
+      "model/1.1.0",
+      "model/1.2.0",
+      "model/1.2.1",
+    ]);
+    expect(JSON.stringify(requests[1]?.messages)).toContain(words(4_000));
+    expect(JSON.stringify(requests[2]?.messages)).not.toContain(words(4_000));
+    expect(entriesOf(session, "llm/retry")).toEqual([]);
+    expect(endsOf(session)).toEqual([{ kind: "completed" }]);
+    expectSound(session, played);
+  });
+
+  test("whose request is still too large then ends with the error, as it does with a summary that changed nothing", () => {
+    const session = roomFor(undefined);
+    send(session, "followup", "m1");
+    const played = run(session, {
+      model: saying(calls("t"), tooLarge, tooLarge, text("never")),
+      tools: big,
+      summary: () => text("short"),
+    });
+    const { requests } = played;
+    expect(requests).toHaveLength(3);
+    expect(endsOf(session)).toEqual([
+      { kind: "error", code: "CONTEXT_WINDOW_EXCEEDED", message: "too large" },
+    ]);
+    expectSound(session, played);
+  });
+
+  test("[harness/K7] whose request was too large with nothing to replace ends with that error", () => {
+    const session = roomFor(undefined);
+    send(session, "followup", "m1");
+    const { requests } = run(session, { model: () => tooLarge });
+    expect(requests).toHaveLength(1);
+    expect(compactions(session)).toEqual([]);
+    expect(endsOf(session)).toEqual([
+      { kind: "error", code: "CONTEXT_WINDOW_EXCEEDED", message: "too large" },
+    ]);
+  });
+
+  test("that is interrupted while it recovers makes no further request", () => {
+    const session = roomFor(undefined);
+    send(session, "followup", "m1");
+    const played = run(session, {
+      model: saying(calls("t"), tooLarge, text("never")),
+      tools: big,
+      summary: () => ({ kind: "cancelled", content: [] }),
+      at: once(waitingFor("summary"), () => interrupt(session, {})),
+    });
+    const { requests } = played;
+    expect(requests).toHaveLength(2);
+    expect(endsOf(session)).toEqual([{ kind: "aborted", reason: "user" }]);
+    expectSound(session, played);
+  });
+});
+
+/** The log keeps every rule, and says itself what each request was. */
+function expectSound(session: Session, played?: PureRun): void {
+  expectSoundLog(session);
+  const log = JSON.parse(JSON.stringify(session.log.entries)) as typeof session.log.entries;
+  expect(brokenRules(log)).toEqual([]);
+  const requests = played?.requests;
+  const differences = requests === undefined ? [] : compareRequests(witnessRequests(log), requests);
+  expect(differences).toEqual([]);
+}
+
+const tooLarge: ModelOutcome = {
+  kind: "failure",
+  failure: { code: "CONTEXT_WINDOW_EXCEEDED", message: "too large" },
+};
+
+function roomFor(contextWindow: number | undefined): Session {
+  const session = openSession({}, [row("t")]);
+  const route = { provider: "scripted", model: "m" };
+  session.routes = [contextWindow === undefined ? route : { ...route, contextWindow }];
+  return session;
+}
+
+/** Calls without a result and results without a call. */
+function unpaired(messages: readonly unknown[]): readonly string[] {
+  const blocks = (messages as readonly Message[]).flatMap(({ content }) => [...content]);
+  const made = blocks.flatMap((one) => (one.type === "tool-call" ? [one.callId] : []));
+  const answered = blocks.flatMap((one) => (one.type === "tool-result" ? [one.callId] : []));
+  return made.length === answered.length ? [] : [...made, ...answered];
+}
 
 describe("a configuration", () => {
   test("is whole: defaults, switches, policies of routes, either form of the retained part", () => {

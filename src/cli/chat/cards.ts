@@ -1,5 +1,6 @@
 import type { EventData, LogEntry } from "../../contracts/log.js";
 import { clean, oneLine } from "../render/clean.js";
+import { isReplacement } from "../render/notes.js";
 
 const kept = 500;
 
@@ -22,7 +23,8 @@ export class Cards {
   entry(entry: LogEntry): void {
     if (entry.type === "tool/call") this.#calls.set(entry.data.callId, entry.data);
     if (entry.type === "turn/end") this.#calls.clear();
-    if (entry.type !== "tool/result") return;
+    // One that was shortened for the model is opened whole.
+    if (entry.type !== "tool/result" || isReplacement(entry)) return;
     const block = entry.data.message.content.find((one) => one.type === "tool-result");
     if (block?.type !== "tool-result") return;
     const call = this.#calls.get(block.callId);

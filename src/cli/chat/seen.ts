@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod";
 import type { EventType, LogEntry } from "../../contracts/log.js";
+import { isReplacement } from "../render/notes.js";
 
 const Seen = z.array(z.tuple([z.string(), z.int()]));
 const kept = 200;
@@ -54,7 +55,9 @@ export function catchUp(entries: readonly LogEntry[], seen: number | undefined):
   const fresh =
     seen === undefined
       ? -1
-      : entries.findIndex((entry) => entry.seq > seen && visible.has(entry.type));
+      : entries.findIndex(
+          (entry) => entry.seq > seen && visible.has(entry.type) && !isReplacement(entry),
+        );
   const context = starts.at(-contextTurns) ?? 0;
   const turnOfFresh = fresh < 0 ? context : (starts.findLast((index) => index <= fresh) ?? 0);
   const from = Math.min(context, turnOfFresh);

@@ -1,7 +1,7 @@
 import { suggest } from "../suggest.js";
 
 export type Slash =
-  | { readonly type: "help" | "todo" | "interrupt" | "cancel" | "quit" }
+  | { readonly type: "help" | "todo" | "interrupt" | "cancel" | "compact" | "quit" }
   | { readonly type: "open"; readonly number: number | undefined }
   | { readonly type: "queue" | "message"; readonly text: string }
   /** Not carried out; why, in one line. */
@@ -18,11 +18,12 @@ export const chatHelp: readonly string[] = [
   "/todo         the todo list",
   "/interrupt    end the turn; messages that wait stay",
   "/cancel       end the turn and drop the messages that wait",
+  "/compact      let the model summarise the conversation so far, to make room",
   "/quit         leave; the session stays (also Ctrl-D)",
   "A message that begins with a slash: put a space before it.",
 ];
 
-const known = ["/help", "/queue", "/open", "/todo", "/interrupt", "/cancel", "/quit"];
+const known = ["/help", "/queue", "/open", "/todo", "/interrupt", "/cancel", "/compact", "/quit"];
 
 /** Reads what was typed: a command when its first word is a slash and letters, else a message. */
 export function parseSlash(text: string): Slash {
@@ -44,6 +45,7 @@ export function parseSlash(text: string): Slash {
     case "todo":
     case "interrupt":
     case "cancel":
+    case "compact":
     case "quit":
       return rest === ""
         ? { type: name }

@@ -3,6 +3,7 @@ import { stripVTControlCharacters } from "node:util";
 import type { WatchEvent } from "../../client/types.js";
 import type { LogEntry } from "../../contracts/log.js";
 import type { Session } from "../backend.js";
+import { outcomeText } from "../commands/compact.js";
 import { follow, type Following } from "../commands/follow.js";
 import { failureText } from "../failure.js";
 import { aborted, type Io } from "../io.js";
@@ -54,6 +55,7 @@ export class ChatWindow {
   #following: Following | undefined;
   #calls = "";
   #interrupted = false;
+  #compacting = false;
   #interruptedAt = -Infinity;
   /** The last interrupt or cancel under way. */
   #ending: Promise<void> = Promise.resolve();
@@ -185,7 +187,7 @@ export class ChatWindow {
   #ctrlC(): void {
     const now = Date.now();
     if (now - this.#interruptedAt < secondMs) return this.#leave();
-    if (this.#situation.running) {
+    if (this.#situation.running || this.#compacting) {
       this.#interruptedAt = now;
       return this.#interrupt();
     }
@@ -224,7 +226,7 @@ export class ChatWindow {
       case "open":
         return this.#openCard(slash.number);
       case "interrupt":
-        return this.#situation.running
+        return this.#situation.running || this.#compacting
           ? this.#interrupt()
           : this.#notice(["no turn is running"], "dim");
       case "cancel":
@@ -234,11 +236,32 @@ export class ChatWindow {
           (error: unknown) => this.#failed(error, "nothing was cancelled"),
         );
         return;
+      case "compact":
+        return this.#compact();
       case "quit":
         return this.#leave();
       case "mistake":
         return this.#notice([slash.message], "red");
     }
+  }
+
+  #compact(): void {
+    if (this.#compacting) return;
+    this.#compacting = true;
+    this.#session
+      .compact()
+      .then(
+        (outcome) => {
+          // Else the transcript has told.
+          if (!outcome.changed && outcome.problem === undefined)
+            this.#notice([outcomeText(outcome)]);
+        },
+        (error: unknown) => this.#failed(error, "the transcript was not compacted"),
+      )
+      .finally(() => {
+        this.#compacting = false;
+        this.#interrupted = false;
+      });
   }
 
   #openCard(number: number | undefined): void {

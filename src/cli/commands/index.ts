@@ -1,5 +1,6 @@
 import type { Command } from "../command.js";
 import { chatCommand } from "./chat.js";
+import { compactCommand } from "./compact.js";
 import { doctorCommand } from "./doctor.js";
 import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
 import { jobsKillCommand, jobsStartCommand, jobsWaitCommand } from "./jobs-act.js";
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   remindDeleteCommand,
   interruptCommand,
   cancelCommand,
+  compactCommand,
   suspendCommand,
   resumeCommand,
   rebindCommand,

@@ -8,6 +8,11 @@ export interface Note {
   readonly text: string;
 }
 
+/** Does an entry stand in the place of others, shorter, for the model? A person has seen those. */
+export function isReplacement({ surfaceOp }: Pick<LogEntry, "surfaceOp">): boolean {
+  return surfaceOp !== undefined && surfaceOp !== "append";
+}
+
 /** The one line that tells a person about an entry that is neither a message nor a tool call; most need none. */
 export function noteOf(entry: LogEntry): Note | undefined {
   switch (entry.type) {
@@ -46,6 +51,21 @@ export function noteOf(entry: LogEntry): Note | undefined {
       return entry.data.epoch > 1
         ? { style: "dim", text: `moved to host ${oneLine(entry.data.host)}` }
         : undefined;
+    case "compaction/start":
+      return { style: "dim", text: "the transcript is being compacted" };
+    case "compaction/summary": {
+      const { shadowedSeqs, shadowedTokenCount } = entry.data;
+      return {
+        style: "dim",
+        text: `a summary stands for ${shadowedSeqs.length} messages of about ${shadowedTokenCount} tokens`,
+      };
+    }
+    case "compaction/end": {
+      const { error, message } = entry.data;
+      if (error === undefined) return undefined;
+      const why = message === undefined ? "" : `: ${oneLine(message)}`;
+      return { style: "yellow", text: `the transcript was not compacted (${error})${why}` };
+    }
     case "session/close":
       return { style: "dim", text: "session closed" };
     default:

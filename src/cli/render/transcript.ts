@@ -4,7 +4,7 @@ import type { EntryOf, LogEntry } from "../../contracts/log.js";
 import { resultCard, runningLine, type ToolCall } from "./card.js";
 import { clean, Cleaner, oneLine } from "./clean.js";
 import { reminderLine } from "./reminders.js";
-import { noteOf } from "./notes.js";
+import { isReplacement, noteOf } from "./notes.js";
 import { Page } from "./page.js";
 import { fit, glyphsOf, styled, type Style, type Terminal } from "./terminal.js";
 import { todoLines } from "./todos.js";
@@ -76,6 +76,7 @@ export class Transcript {
   }
 
   #entry(entry: LogEntry): void {
+    if (isReplacement(entry)) return;
     switch (entry.type) {
       case "user/message":
         return this.#user(entry.data.message);

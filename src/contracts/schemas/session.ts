@@ -3,6 +3,7 @@ import { checkLossless } from "../../domain/lossless.js";
 import type { JsonObject } from "../header.js";
 import type {
   CloseCommand,
+  CompactCommand,
   ConfigureCommand,
   JobKillCommand,
   JobStartCommand,
@@ -116,6 +117,10 @@ const hostIdSchema = z
 export const rebindSchema = z.strictObject({
   host: hostIdSchema,
 }) satisfies z.ZodType<RebindCommand>;
+
+export const compactSchema = z.strictObject({
+  opId: callerIdSchema,
+}) satisfies z.ZodType<CompactCommand>;
 
 export const createSessionSchema = z.strictObject({
   id: sessionIdSchema.exactOptional(),
