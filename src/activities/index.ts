@@ -6,6 +6,7 @@ import type {
   SessionActivities,
 } from "../contracts/activities.js";
 import { openArchive } from "../store/archive.js";
+import type { Archive } from "../contracts/archive.js";
 import type { Store } from "../contracts/store.js";
 import type { Models } from "../models/registry.js";
 import type { ToolRegistry } from "../tools/registry.js";
@@ -44,11 +45,13 @@ export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
 export function createSessionSide(deps: ActivityDeps): {
   readonly activities: SessionActivities & ArchiveActivities & LocalActivities;
   readonly offerSurface: SurfaceReader["offer"];
+  readonly archive: Archive;
 } {
   const source = createSessionSource(deps.client);
   const archive = openArchive(deps.store);
   const reader = new SurfaceReader(source, archive);
   return {
+    archive,
     offerSurface: (ref, from, nodes) => reader.offer(ref, from, nodes),
     activities: {
       callModel: createCallModel({ ...deps, reader }),

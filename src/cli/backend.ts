@@ -3,6 +3,7 @@ import type {
   HostRecord,
   ListFilter,
   Outcome,
+  PurgeOptions,
   PurgeResult,
   ReadOptions,
   SendOptions,
@@ -113,7 +114,7 @@ export interface Backend {
   /** Ended sessions that are archived, those that closed last first. */
   archived(): AsyncIterable<ArchivedSession>;
   /** Removes all that is kept of an ended session. */
-  purge(id: string): Promise<PurgeResult>;
+  purge(id: string, options?: PurgeOptions): Promise<PurgeResult>;
   /** The hosts of open sessions, and `also`. */
   hosts(also: readonly string[]): Promise<readonly HostRecord[]>;
   /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */

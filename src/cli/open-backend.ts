@@ -61,7 +61,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       session: (id) => client.session(id),
       list: (filter) => client.list(filter),
       archived: () => client.archived(),
-      purge: (id) => client.purge(id),
+      purge: (id, options) => client.purge(id, options),
       hosts: (also) => client.hosts(also),
       workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs, deployment }) {

@@ -23,6 +23,7 @@ import type {
   HostRecord,
   ListFilter,
   LonghaulClientOptions,
+  PurgeOptions,
   PurgeResult,
   SessionSummary,
 } from "./types.js";
@@ -144,10 +145,10 @@ export class LonghaulClient implements AsyncDisposable {
 
   /**
    * Removes all that is kept of an ended session: histories of its runs and jobs, archive and outputs. Nothing brings it back.
-   * SESSION_OPEN while it or one of its jobs runs, SESSION_NOT_FOUND, STORE_UNAVAILABLE also without a store. What was interrupted
-   * is completed when it is purged again.
+   * SESSION_OPEN while it or one of its jobs runs, SESSION_NOT_FOUND, TIMEOUT, STORE_UNAVAILABLE also without a store. What was
+   * interrupted is completed when it is purged again.
    */
-  async purge(id: string): Promise<PurgeResult> {
+  async purge(id: string, options: PurgeOptions = {}): Promise<PurgeResult> {
     const session = parseInput(sessionIdSchema, id, "session id");
     return purgeSession(
       {
@@ -159,6 +160,7 @@ export class LonghaulClient implements AsyncDisposable {
         timeoutMs: this.#timeoutMs,
       },
       session,
+      options,
     );
   }
 

@@ -18,6 +18,7 @@ export type {
   ListFilter,
   LonghaulClientOptions,
   Outcome,
+  PurgeOptions,
   PurgeResult,
   ReadOptions,
   SendOptions,

@@ -4,7 +4,7 @@ import { workflowTypes } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { pause } from "./pause.js";
-import type { PurgeResult } from "./types.js";
+import type { PurgeOptions, PurgeResult } from "./types.js";
 import { notFound } from "./wire.js";
 
 export interface PurgeParts {
@@ -16,16 +16,21 @@ export interface PurgeParts {
   readonly timeoutMs: number;
 }
 
-/** The server deletes behind its answer. */
-const deletionMs = 60_000;
+/** Temporal deletes behind its answer: what ended minutes ago at once, what has just ended after minutes. */
+const deletionMs = 600_000;
 
 /**
  * Removes all that is kept of a session that has ended: the histories of its runs and of its jobs' workflows, then everything of it
  * in the store. What was interrupted is taken up by the next. SESSION_OPEN, SESSION_NOT_FOUND, TIMEOUT.
  */
-export async function purgeSession(parts: PurgeParts, session: string): Promise<PurgeResult> {
+export async function purgeSession(
+  parts: PurgeParts,
+  session: string,
+  { timeoutMs = deletionMs, onWait }: PurgeOptions = {},
+): Promise<PurgeResult> {
   const deleted = { runs: new Set<string>(), jobs: new Set<string>() };
-  for (const deadline = Date.now() + deletionMs; ; await pause(100, parts.bounds.closed)) {
+  const deadline = Date.now() + timeoutMs;
+  for (let waitMs = 100; ; waitMs = Math.min(waitMs * 1.5, 2_000)) {
     const left = await executionsOf(parts, session);
     const open = left.find(({ status }) => status.name === "RUNNING" || status.name === "PAUSED");
     if (open !== undefined) throw openError(session, open.workflowId);
@@ -38,9 +43,11 @@ export async function purgeSession(parts: PurgeParts, session: string): Promise<
     if (Date.now() > deadline) {
       throw new LonghaulError(
         "TIMEOUT",
-        `Temporal has not deleted ${left.length} of session ${session}'s workflows within ${deletionMs / 1000} s; its archive and outputs are still there; purge again`,
+        `Temporal has not deleted ${left.length} of session ${session}'s workflows within ${timeoutMs / 1000} s; its archive and outputs are still there; purge again`,
       );
     }
+    onWait?.(left.length);
+    await pause(waitMs, parts.bounds.closed);
   }
   const streams = await parts.store.list(session, "");
   await parts.store.remove(session);

@@ -127,6 +127,13 @@ export interface ListFilter {
   readonly query?: string;
 }
 
+export interface PurgeOptions {
+  /** How long Temporal is waited for, ms; default 10 minutes. It deletes what has just ended after a minute or two. */
+  readonly timeoutMs?: number;
+  /** Called again and again with the number of histories that are not deleted yet. */
+  readonly onWait?: (histories: number) => void;
+}
+
 /** What a purge removed. */
 export interface PurgeResult {
   readonly session: string;

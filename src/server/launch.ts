@@ -62,9 +62,14 @@ export async function launchServer(
   return { pid: running.pid, started: running.started, ending: () => ended };
 }
 
-/** Hops between workflow tasks without the default's 50 ms steps, and cancels that reach an activity at once. */
+/**
+ * Hops between workflow tasks without the default's 50 ms steps, cancels that reach an activity at once, and workflows that are
+ * deleted within seconds of their end instead of minutes.
+ */
 export const dynamicConfig: readonly string[] = [
   "history.transferProcessorMaxPollRPS=1000",
+  'history.transferProcessorUpdateAckInterval="1s"',
+  'history.visibilityProcessorUpdateAckInterval="1s"',
   "system.enableCancelActivityWorkerCommand=true",
   "frontend.WorkerCommandsEnabled=true",
 ];

@@ -27,7 +27,6 @@ import { createJobHost, type JobHost } from "../kinds/job-host.js";
 import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
 import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
 import { sweepClaims } from "../process/claim.js";
-import { openArchive } from "../store/archive.js";
 import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
 import { type EndedSessions, watchEndedSessions } from "./ended-sessions.js";
@@ -146,7 +145,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
       defaultHeartbeatThrottleInterval: throttleMs,
     } satisfies Partial<WorkerOptions>;
     if (roles.includes("session")) {
-      const { activities, offerSurface } = createSessionSide(deps);
+      const { activities, offerSurface, archive } = createSessionSide(deps);
       workers.push(
         await Worker.create({
           ...common,
@@ -164,7 +163,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
       endedSessions = watchEndedSessions({
         sweep: createEndedSweep({
           client,
-          archive: openArchive(store),
+          archive,
           taskQueue: sessionQueue,
           warn,
         }),

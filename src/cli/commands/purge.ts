@@ -1,6 +1,7 @@
 import type { PurgeResult } from "../../client/types.js";
 import { command, homeOption, jsonOption } from "../command.js";
 import { confirm } from "../confirm.js";
+import type { Output } from "../io.js";
 import { usage } from "../parse.js";
 import { sessionIdOf, settingsOf } from "./settings.js";
 
@@ -32,13 +33,28 @@ export const purgeCommand = command({
     }
     const { home } = settingsOf(context, options);
     const backend = await context.backend({ home });
-    const removed = await context.orStop(backend.purge(id));
+    const removed = await context.orStop(backend.purge(id, { onWait: tellOnce(io.stderr) }));
     io.stdout.write(
       options.json === true ? `${JSON.stringify(removed, undefined, 2)}\n` : `${textOf(removed)}\n`,
     );
     return 0;
   },
 });
+
+/** Temporal takes a minute or two for what has just ended. */
+function tellOnce(out: Output): (histories: number) => void {
+  const since = Date.now();
+  let told = false;
+  return (histories) => {
+    if (told || Date.now() - since < tellAfterMs) return;
+    told = true;
+    out.write(
+      `waiting for Temporal to delete ${histories} histor${histories === 1 ? "y" : "ies"}; it takes some minutes for what has just ended\n`,
+    );
+  };
+}
+
+const tellAfterMs = 3_000;
 
 function textOf({ session, runs, jobs, streams, bytes }: PurgeResult): string {
   return `purged ${session}: ${count(runs, "run")} and ${count(jobs, "job")} in Temporal, ${count(streams, "stream")} with ${bytes} bytes in the store`;
