@@ -43,6 +43,9 @@ const todo = (content: string) => ({
   args: { todos: [{ content, status: "in_progress" }] },
 });
 const long = { text: "word ".repeat(1_000), chunk: 5, delayMs: 20 };
+const large = bash("yes abcdefghi | head -c 20000");
+const tooLarge = { code: "CONTEXT_WINDOW_EXCEEDED" as const };
+const summary = { text: "what was said so far" };
 const reminders = { config: { worldTools: false, schedule: true } };
 const schedule = (name: string, args: object) => ({ tool: `schedule_${name}`, args: { ...args } });
 const answers = { turns: [{ repeat: 20, steps: [{ text: "answer ${turn}" }] }] };
@@ -536,6 +539,66 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
       await Promise.all(sent);
       await session.waitIdle();
     }
+    await session.close();
+  },
+  async "compaction-under-pressure"(site) {
+    await site.start();
+    const { play, session } = await site.open({
+      contextWindow: 4_000,
+      summary,
+      turns: [
+        { steps: [{ calls: [large] }, { calls: [large] }, { text: "done" }] },
+        { repeat: 9, steps: [{ text: `answer \${turn} ${"word ".repeat(300)}` }] },
+      ],
+    });
+    for (let n = 1; n <= 10; n += 1) await play(`question ${n}`);
+    await session.close();
+  },
+  async "compaction-fails"(site) {
+    await site.start();
+    const { play, session } = await site.open(
+      {
+        contextWindow: 500,
+        summary: { failures: [{ code: "AUTH" }] },
+        turns: [{ repeat: 3, steps: [{ text: "word ".repeat(200) }] }],
+      },
+      bare,
+    );
+    for (const text of ["one", "two", "three"]) await play(text);
+    await session.close();
+  },
+  async "request-too-large"(site) {
+    await site.start();
+    const { play, session } = await site.open({
+      summary,
+      turns: [
+        { steps: [{ text: "never", failures: [tooLarge] }] },
+        { steps: [{ calls: [large] }, { text: "fits", failures: [tooLarge] }] },
+        { steps: [{ text: "never", failures: [tooLarge, tooLarge] }] },
+      ],
+    });
+    for (const text of ["one", "two", "three"]) await play(text);
+    await session.close();
+  },
+  async "compaction-on-demand"(site) {
+    await site.start();
+    const { play, session, handle, last } = await site.open(
+      { ...answers, summary: { ...summary, firstDelayMs: 1_500 } },
+      bare,
+    );
+    for (const text of ["one", "two", "three"]) await play(text);
+    await handle.signal(commands.compact, { opId: "first" });
+    await site.until(async () => (await last()) === "compaction/start");
+    await session.inject("context", { id: "context" });
+    await session.followup("prompt", { id: "prompt" });
+    await session.compact({ id: "first" });
+    await session.waitIdle();
+    const second = session.compact({ id: "second" });
+    await site.until(async () => (await last()) === "compaction/start");
+    await session.interrupt();
+    await second;
+    await session.compact({ id: "third" });
+    await session.compact({ id: "fourth" });
     await session.close();
   },
 };
