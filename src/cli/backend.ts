@@ -29,6 +29,7 @@ import type {
   RemindResult,
 } from "../client/session-reminders.js";
 import type { ArchivedSession } from "../contracts/archive.js";
+import type { RolloutEvent, RolloutOptions } from "../client/rollout.js";
 import type { Refusal } from "../contracts/errors.js";
 import type { ModelProvider } from "../contracts/model.js";
 import type { Store } from "../contracts/store.js";
@@ -117,6 +118,10 @@ export interface Backend {
   purge(id: string, options?: PurgeOptions): Promise<PurgeResult>;
   /** The hosts of open sessions, and `also`. */
   hosts(also: readonly string[]): Promise<readonly HostRecord[]>;
+  /** Moves open sessions to a build of versioned workers. */
+  rollOut(build: string, options: RolloutOptions): AsyncIterable<RolloutEvent>;
+  /** Frees the sessions of a build whose workers are gone. */
+  freeSessions(build: string, options: RolloutOptions): AsyncIterable<RolloutEvent>;
   /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */
   workerSeen(): Promise<boolean>;
   startWorker(request: WorkerRequest): Promise<RunningWorker>;

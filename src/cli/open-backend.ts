@@ -63,6 +63,8 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       archived: () => client.archived(),
       purge: (id, options) => client.purge(id, options),
       hosts: (also) => client.hosts(also),
+      rollOut: (build, options) => client.rollOut(build, options),
+      freeSessions: (build, options) => client.freeSessions(build, options),
       workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs, deployment }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {

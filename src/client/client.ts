@@ -2,7 +2,12 @@ import { setMaxListeners } from "node:events";
 import { WorkflowFailedError, type Client, type Connection } from "@temporalio/client";
 import type { Archive, ArchivedSession } from "../contracts/archive.js";
 import { LonghaulError } from "../contracts/errors.js";
-import { queries, searchAttributes, type SearchAttributeName } from "../contracts/names.js";
+import {
+  queries,
+  searchAttributes,
+  signals,
+  type SearchAttributeName,
+} from "../contracts/names.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
 import type { LogPage, Projections, SessionView } from "../contracts/session.js";
@@ -11,10 +16,14 @@ import { ArchivedWire } from "./archived-wire.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { startSession } from "./create-session.js";
+import { Deployments } from "./deployments.js";
 import { findHosts } from "./hosts.js";
 import { listSessions } from "./list.js";
 import { overdueAmong } from "./overdue.js";
 import { pause } from "./pause.js";
+import { freeSessions } from "./rollout-free.js";
+import { rollOut, type RolloutEvent, type RolloutOptions } from "./rollout.js";
+import type { SessionsOnBuilds } from "./rollout-sessions.js";
 import { SessionClient } from "./session-client.js";
 import { purgeSession } from "./purge.js";
 import type { PollSource } from "./session-poller.js";
@@ -171,6 +180,16 @@ export class LonghaulClient implements AsyncDisposable {
     );
   }
 
+  /** Moves all open sessions to a build of the versioned workers (docs/operations.md); tells what it does. See `rollOut`. */
+  rollOut(build: string, options: RolloutOptions = {}): AsyncGenerator<RolloutEvent, void> {
+    return rollOut(this.#deployments(), this.#onBuilds(), build, options);
+  }
+
+  /** Frees the sessions of a build whose workers are gone for good (docs/operations.md); tells what it does. See `freeSessions`. */
+  freeSessions(build: string, options: RolloutOptions = {}): AsyncGenerator<RolloutEvent, void> {
+    return freeSessions(this.#deployments(), this.#onBuilds(), build, options);
+  }
+
   /** Ends all watchers, calls under way (ABORTED) and the connection. Sessions go on. */
   async close(): Promise<void> {
     this.#watchers.close();
@@ -180,6 +199,19 @@ export class LonghaulClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #deployments(): Deployments {
+    return new Deployments(this.#connection, this.#bounds, this.#namespace, this.#timeoutMs);
+  }
+
+  #onBuilds(): SessionsOnBuilds {
+    return {
+      client: this.#client,
+      bounds: this.#bounds,
+      timeoutMs: this.#timeoutMs,
+      rollOver: (id) => this.#wire.signal(id, signals.rollOver, {}),
+    };
   }
 
   #sessionClient(id: string): SessionClient {

@@ -84,6 +84,15 @@ export function isForbidden(error: unknown): boolean {
   );
 }
 
+/** True when the server lacks a feature, or has it switched off. */
+export function isDisabled(error: unknown): boolean {
+  const status = grpcStatus(error);
+  return (
+    status?.code === grpc.unimplemented ||
+    (status?.code === grpc.permissionDenied && /disabled/iu.test(status.details))
+  );
+}
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcStatus(error)?.code === grpc.notFound;
 }

@@ -29,6 +29,8 @@ export type {
   WatchOptions,
 } from "./types.js";
 export type { CompactionOutcome, CompactOptions } from "./session-compaction.js";
+export type { RolloutEvent, RolloutOptions } from "./rollout.js";
+export type { BuildSessions } from "./rollout-sessions.js";
 export type { JobOutputPiece } from "./job-output.js";
 export type {
   JobOutputOptions,

@@ -119,6 +119,8 @@ export function fakeBackend(session: Session, parts: Partial<Backend> = {}): Fak
     archived: async function* () {},
     purge: () => Promise.reject(new Error("the test gave no purge")),
     hosts: () => Promise.resolve([]),
+    async *rollOut() {},
+    async *freeSessions() {},
     workerSeen: () => Promise.resolve(true),
     startWorker({ roles }) {
       events.push(`worker ${roles.join(",")}`);

@@ -11,6 +11,7 @@ import { logCommand } from "./log.js";
 import { rebindCommand, resumeCommand, suspendCommand } from "./place.js";
 import { remindAddCommand, remindDeleteCommand, remindListCommand } from "./remind.js";
 import { purgeCommand } from "./purge.js";
+import { rolloutCommand } from "./rollout.js";
 import { runCommand } from "./run.js";
 import { sendCommand } from "./send.js";
 import { serverStartCommand, serverStatusCommand, serverStopCommand } from "./server.js";
@@ -49,6 +50,7 @@ export const commands: readonly Command[] = [
   closeCommand,
   purgeCommand,
   hostsCommand,
+  rolloutCommand,
   serverStartCommand,
   serverStopCommand,
   serverStatusCommand,
