@@ -135,7 +135,7 @@ async function run(parts: Parts): Promise<SessionResult> {
         rollOver.due;
       const { waitMs } = rollOver;
       if (waitMs === undefined) await condition(() => moves() || rollOver.waitMs !== undefined);
-      else await condition(() => moves() || rollOver.waitMs === undefined, waitMs);
+      else await condition(moves, waitMs);
     }
   }
   await condition(allHandlersFinished);

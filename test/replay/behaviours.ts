@@ -2,9 +2,10 @@ import type { WorkflowHandle } from "@temporalio/client";
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { SessionConfig, SessionLimits } from "../../src/contracts/config.js";
 import type { LogEntry } from "../../src/contracts/log.js";
-import { commands } from "../../src/contracts/names.js";
+import { commands, signals } from "../../src/contracts/names.js";
 import type { ScenarioInput } from "../support/scenario-input.js";
 import type { Gated } from "../support/gated-tool.js";
+import { runsOf } from "../support/history.js";
 import { fastForward } from "../support/time-skipping.js";
 
 /** What a behaviour is recorded with: a queue, a host and a workspace of its own. */
@@ -343,6 +344,41 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await turns(site, session, 2);
     await session.close();
   },
+  async "roll-over-in-a-turn"(site) {
+    await site.start();
+    const { play, session, handle } = await site.open(
+      {
+        turns: [
+          {
+            steps: [
+              { calls: [todo("a"), schedule("create", { prompt: "look", after_seconds: 3_600 })] },
+              { calls: [inBackground("sleep 60"), bash("echo one")] },
+              { calls: [jobTool("kill", "bash-1")] },
+              { calls: [jobTool("output", "bash-1", { wait: true })] },
+              { text: "done" },
+            ],
+          },
+          { repeat: 9, steps: [{ text: "noted" }] },
+        ],
+      },
+      { config: { schedule: true, rollOver: { events: 1, minIntervalMs: 0 } } },
+    );
+    await play("go");
+    await play("and again");
+    await closeAtLast(site, session, handle);
+  },
+  async "roll-over-when-asked"(site) {
+    await site.start();
+    const { session, handle } = await site.open(answers, { config: { schedule: true } });
+    await session.suspend();
+    await session.inject("word ".repeat(4_000), { id: "long" });
+    await handle.signal(signals.rollOver);
+    await site.until(async () => (await runs(handle)) === 2);
+    await session.followup("now", { id: "now" });
+    await session.waitIdle();
+    await session.followup("word ".repeat(4_000), { id: "long" }).catch(() => {});
+    await closeAtLast(site, session, handle);
+  },
   async "jobs-in-a-turn"(site) {
     await site.start();
     const { play, session } = await site.open({
@@ -622,4 +658,19 @@ async function turns(site: Site, session: SessionClient, number: number): Promis
 
 async function streaming(session: SessionClient): Promise<void> {
   for await (const event of session.watch()) if (event.type === "delta") return;
+}
+
+/** Runs so far, as the id of the first one is that of a chain. */
+async function runs({ client, workflowId }: WorkflowHandle): Promise<number> {
+  return (await runsOf(client, workflowId)).length;
+}
+
+/** Closes a session that may just be going on in a new run. */
+async function closeAtLast(
+  site: Site,
+  session: SessionClient,
+  handle: WorkflowHandle,
+): Promise<void> {
+  await session.close();
+  await site.until(async () => (await handle.describe()).status.name === "COMPLETED");
 }

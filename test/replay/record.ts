@@ -25,7 +25,7 @@ import { findBinary } from "../../src/server/find-binary.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type RunningWorker } from "../../src/worker/index.js";
 import { writeDigestBundle, type StateDigests } from "../support/digests.js";
-import type { History } from "../support/history.js";
+import { eventsOf, runsOf, type History } from "../support/history.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { timeSkipping } from "../support/time-skipping.js";
 import { behaviours, type Site } from "./behaviours.js";
@@ -94,10 +94,14 @@ async function record(name: string, address: string, store: Store): Promise<void
   const opened = await openSite(name, address, store);
   try {
     await behaviours[name]?.(opened.site);
-    const history = await opened.temporal.workflow.getHandle(opened.id).fetchHistory();
-    await keep(name, history);
-    for (const { childWorkflowExecutionStartedEventAttributes: child } of history.events ?? []) {
-      const id = child?.workflowExecution?.workflowId;
+    const runs = await runsOf(opened.temporal.workflow, opened.id);
+    for (const [index, history] of runs.entries())
+      await keep(index === 0 ? name : `${name}.run-${index + 1}`, history);
+    const children = runs.flatMap((history) =>
+      eventsOf(history, "childWorkflowExecutionStartedEventAttributes"),
+    );
+    for (const { workflowExecution } of children) {
+      const id = workflowExecution?.workflowId;
       if (id === undefined || id === null) continue;
       const handle = opened.temporal.workflow.getHandle(id);
       await handle.result();

@@ -1,3 +1,4 @@
+import type { WorkflowClient } from "@temporalio/client";
 import type { temporal } from "@temporalio/proto";
 
 export type History = temporal.api.history.v1.IHistory;
@@ -14,6 +15,21 @@ export function faultsOf(history: History): string[] {
     if (/UnhandledCommand|ForceCloseCommand|ResetSticky/u.test(message)) return [];
     return [`event ${event.eventId?.toString()}: ${message}`];
   });
+}
+
+/** Histories of all runs of a workflow, the oldest first. */
+export async function runsOf(
+  client: WorkflowClient,
+  workflowId: string,
+): Promise<readonly History[]> {
+  const runs: History[] = [];
+  for (let runId: string | undefined; ;) {
+    const history = await client.getHandle(workflowId, runId).fetchHistory();
+    runs.unshift(history);
+    const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
+    runId = started?.continuedExecutionRunId ?? "";
+    if (runId === "") return runs;
+  }
 }
 
 /** Attributes of all events of one kind, e.g. `activityTaskScheduledEventAttributes`, in order. */

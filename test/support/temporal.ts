@@ -26,7 +26,7 @@ import {
   type RunningWorker,
   type StartWorkerOptions,
 } from "../../src/worker/index.js";
-import { faultsOf, type History } from "./history.js";
+import { faultsOf, runsOf, type History } from "./history.js";
 import { brokenRules } from "./log-rules.js";
 import { readRecorded } from "./recorded.js";
 import type { ScenarioInput } from "./scenario-input.js";
@@ -318,16 +318,7 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
     },
     handle: (id) => temporal.workflow.getHandle(id),
     history: (id) => temporal.workflow.getHandle(id).fetchHistory(),
-    async runs(id) {
-      const runs: History[] = [];
-      for (let runId: string | undefined; ;) {
-        const history = await temporal.workflow.getHandle(id, runId).fetchHistory();
-        runs.unshift(history);
-        const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
-        runId = started?.continuedExecutionRunId ?? "";
-        if (runId === "") return runs;
-      }
-    },
+    runs: (id) => runsOf(temporal.workflow, id),
     historyIn: (namespace, id) =>
       new Client({ connection: temporal.connection, namespace }).workflow
         .getHandle(id)
