@@ -4,6 +4,7 @@ import { commands } from "../../src/cli/commands/index.js";
 import { stops } from "../../src/cli/io.js";
 import { runCli } from "../../src/cli/run.js";
 import type { SessionSummary, WatchEvent } from "../../src/client/types.js";
+import type { ArchivedSession } from "../../src/contracts/archive.js";
 import { defaultLimits } from "../../src/contracts/config.js";
 import { LonghaulError } from "../../src/contracts/errors.js";
 import type { LogEntry } from "../../src/contracts/log.js";
@@ -116,7 +117,155 @@ describe("sessions", () => {
   });
 });
 
+describe("sessions --archived", () => {
+  const archived: readonly ArchivedSession[] = [
+    {
+      v: 1,
+      session: "s-2",
+      run: "r-2",
+      segment: "a",
+      lastSeq: 41,
+      status: "timed-out",
+      title: "A \u001b[31mred\u001b[0m title",
+      startedAt: Date.UTC(2026, 0, 1, 3, 4),
+      closedAt: Date.UTC(2026, 0, 2, 3, 4),
+    },
+    {
+      v: 1,
+      session: "s-1",
+      run: "r-1",
+      segment: "b",
+      lastSeq: 0,
+      status: "completed",
+      startedAt: Date.UTC(2026, 0, 1),
+      closedAt: Date.UTC(2026, 0, 1, 1),
+    },
+  ];
+  const parts: Partial<Backend> = { archived: () => all(archived) };
+
+  it("is a table of how and when they ended", async () => {
+    expect(
+      (await line({}, ["sessions", "--archived"], fakeIo(), parts)).stdout,
+    ).toMatchInlineSnapshot(`
+      "SESSION  ENDED      STARTED            CLOSED             ENTRIES  TITLE
+      s-2      timed out  2026-01-01 03:04Z  2026-01-02 03:04Z  42       A red title
+      s-1      closed     2026-01-01 00:00Z  2026-01-01 01:00Z  1
+      "
+    `);
+    expect((await line({}, ["sessions", "--archived"])).stdout).toBe("no archived sessions\n");
+  });
+
+  it("is one JSON document with --json", async () => {
+    const { stdout } = await line({}, ["sessions", "--archived", "--json"], fakeIo(), parts);
+    expect(JSON.parse(stdout)).toEqual([
+      {
+        id: "s-2",
+        title: archived[0]?.title,
+        ended: "timed out",
+        startedAt: archived[0]?.startedAt,
+        closedAt: archived[0]?.closedAt,
+        entries: 42,
+      },
+      {
+        id: "s-1",
+        ended: "closed",
+        startedAt: archived[1]?.startedAt,
+        closedAt: archived[1]?.closedAt,
+        entries: 1,
+      },
+    ]);
+  });
+
+  it("says that there are more, and shows what can be read before it says what cannot", async () => {
+    const some = await line({}, ["sessions", "--archived", "--limit", "1"], fakeIo(), parts);
+    expect(some.stdout).not.toContain("s-1 ");
+    expect(some.stderr).toBe("1 shown, more with --limit N\n");
+    const damaged = async function* () {
+      yield* archived;
+      throw new LonghaulError("LOG_CORRUPT", "archived/r-0 of session s-0 is damaged");
+    };
+    const broken = await line({}, ["sessions", "--archived"], fakeIo(), { archived: damaged });
+    expect(broken).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining("s-1 "),
+      stderr: "error: LOG_CORRUPT: archived/r-0 of session s-0 is damaged\n",
+    });
+  });
+
+  it("goes with no other filter", async () => {
+    for (const filter of [["--state", "idle"], ["--overdue"]])
+      expect((await line({}, ["sessions", "--archived", ...filter])).exitCode).toBe(2);
+  });
+});
+
+describe("purge", () => {
+  const removed = { session: "s-1", runs: 1, jobs: 2, streams: 3, bytes: 4096 };
+  const parts: Partial<Backend> = { purge: (session) => Promise.resolve({ ...removed, session }) };
+
+  it("removes with --yes and says what", async () => {
+    expect(await line({}, ["purge", "s-1", "--yes"], fakeIo(), parts)).toMatchObject({
+      exitCode: 0,
+      stdout: "purged s-1: 1 run and 2 jobs in Temporal, 3 streams with 4096 bytes in the store\n",
+      stderr: "",
+    });
+    const { stdout } = await line({}, ["purge", "s-1", "--yes", "--json"], fakeIo(), parts);
+    expect(JSON.parse(stdout)).toEqual(removed);
+  });
+
+  it("asks on a terminal, and removes nothing without a yes or without a terminal", async () => {
+    const asked = async (stdin: string) => {
+      const io = fakeIo({ tty: true, stdin });
+      Object.assign(io.stdin, { isTTY: true });
+      return line({}, ["purge", "s-1"], io, parts);
+    };
+    expect(await asked("n\n")).toMatchObject({
+      exitCode: 1,
+      stdout: "Remove all of session s-1 for good? [y/N] nothing was removed\n",
+      events: [],
+    });
+    expect((await asked("y\n")).stdout).toContain("purged s-1");
+    const piped = await line({}, ["purge", "s-1"], fakeIo({ stdin: "y\n" }), parts);
+    expect(piped).toMatchObject({ exitCode: 2, stdout: "", events: [] });
+    expect(piped.stderr).toContain("say --yes");
+  });
+
+  it("is one line when it is refused", async () => {
+    const refused: Partial<Backend> = {
+      purge: () => Promise.reject(new LonghaulError("SESSION_OPEN", "session s-1 has not ended")),
+    };
+    expect(await line({}, ["purge", "s-1", "-y"], fakeIo(), refused)).toMatchObject({
+      exitCode: 1,
+      stderr: "error: SESSION_OPEN: session s-1 has not ended\n",
+    });
+  });
+});
+
 describe("show", () => {
+  it("says that a session is read from the archive, and gives no address of what Temporal has deleted", async () => {
+    const closed: SessionView = {
+      ...view,
+      state: "closed",
+      turn: { number: 2, open: false, step: 3 },
+    };
+    const record = {
+      id: "s-1",
+      state: "closed",
+      status: "closed",
+      startedAt: 0,
+      closedAt: 5,
+      archived: true,
+    } as const;
+    const session = { view: () => Promise.resolve(closed), record: () => Promise.resolve(record) };
+    const { stdout } = await line(session, ["show", "s-1"]);
+    expect(stdout).toContain("Log        42 entries, from the archive\n");
+    expect(stdout).not.toContain("Temporal");
+    expect(JSON.parse((await line(session, ["show", "s-1", "--json"])).stdout)).toMatchObject({
+      state: "closed",
+      archived: true,
+      closedAt: 5,
+    });
+  });
+
   it("tells a long error whole, wrapped on a terminal", async () => {
     const message = `/some/dir/bad.yaml:4:9: turns[0].steps[0]: ${"unknown key, ".repeat(9)}see the docs`;
     const lastEnd = { turn: 2, kind: "error", code: "INVALID_SCENARIO", message } as const;
