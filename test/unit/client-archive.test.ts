@@ -54,7 +54,7 @@ class RollingSession implements Wire {
       time: seq,
       data: { message },
       surfaceOp: "append",
-    } as LogEntry);
+    });
   }
 
   async roll(): Promise<void> {
@@ -90,9 +90,7 @@ class RollingSession implements Wire {
     await this.between();
     if (!this.open) throw missing();
     const answer =
-      name === queries.log
-        ? this.#logPage(args as LogQuery)
-        : this.#surfacePage((args ?? {}) as Partial<SurfaceQuery>);
+      name === queries.log ? this.#logPage(args as LogQuery) : this.#surfacePage(args ?? {});
     return answer as T;
   }
 
