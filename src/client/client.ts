@@ -15,7 +15,7 @@ import { openArchive } from "../store/archive.js";
 import { ArchivedWire } from "./archived-wire.js";
 import { attemptUntil, type Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
-import { startSession } from "./create-session.js";
+import { startSession, type SeedSource } from "./create-session.js";
 import { Deployments } from "./deployments.js";
 import { findHosts } from "./hosts.js";
 import { listSessions } from "./list.js";
@@ -26,16 +26,21 @@ import { rollOut, type RolloutEvent, type RolloutOptions } from "./rollout.js";
 import type { SessionsOnBuilds } from "./rollout-sessions.js";
 import { SessionClient } from "./session-client.js";
 import { purgeSession } from "./purge.js";
+import { SessionLogs } from "./session-logs.js";
 import type { PollSource } from "./session-poller.js";
 import type {
   CreateSessionOptions,
+  ForkOptions,
   HostRecord,
+  ImportOptions,
+  ImportResult,
   ListFilter,
   LonghaulClientOptions,
   PurgeOptions,
   PurgeResult,
   SessionSummary,
 } from "./types.js";
+import type { VerifyReport } from "./verify.js";
 import { Watchers } from "./watch.js";
 import { failureOf } from "./workflow-failure.js";
 import { notFound, TemporalWire, type Wire } from "./wire.js";
@@ -59,6 +64,7 @@ export class LonghaulClient implements AsyncDisposable {
   readonly #watchers: Watchers;
   readonly #store: LonghaulClientOptions["store"];
   readonly #archive: Archive | undefined;
+  readonly #logs: SessionLogs;
   #attributes: Promise<readonly SearchAttributeName[]> | undefined;
 
   /** Connects and checks the namespace: TEMPORAL_UNREACHABLE within 5 s, NAMESPACE_NOT_FOUND. */
@@ -89,6 +95,16 @@ export class LonghaulClient implements AsyncDisposable {
     const wire = new TemporalWire(client, connection, this.#bounds, this.#timeoutMs);
     this.#wire = new ArchivedWire(wire, this.#archive);
     this.#store = options.store;
+    this.#logs = new SessionLogs({
+      client,
+      bounds: this.#bounds,
+      wire: this.#wire,
+      live: wire,
+      store: options.store,
+      archive: this.#archive,
+      timeoutMs: this.#timeoutMs,
+      session: (id) => this.session(id),
+    });
     this.#watchers = new Watchers((session) => this.#pollSource(session), options.store);
     if (options.attributes !== undefined) this.#attributes = Promise.resolve(options.attributes);
   }
@@ -98,15 +114,38 @@ export class LonghaulClient implements AsyncDisposable {
    * host offered its tools, and NO_WORKER when nobody runs it: the session is then open and goes on when one comes.
    */
   async createSession(options: CreateSessionOptions): Promise<SessionClient> {
-    const id = await startSession(
-      this.#client,
-      this.#bounds,
-      options,
-      await this.#registered(),
-      this.#timeoutMs,
-    );
-    if (options.waitReady !== false) await this.#untilReady(id);
-    return this.#sessionClient(id);
+    return this.#start(options);
+  }
+
+  /**
+   * Starts a session that begins with the log of another, up to an entry outside any turn (docs/logs.md); its source goes on
+   * untouched. INVALID_BOUNDARY, OPEN_TURN, SESSION_NOT_FOUND, ARCHIVE_UNAVAILABLE without a store, and as `createSession`.
+   */
+  async fork(source: string, options: ForkOptions = {}): Promise<SessionClient> {
+    const { options: creation, seed } = await this.#logs.fork(source, options);
+    return this.#start(creation, seed);
+  }
+
+  /** A session's whole log as JSON lines, each with its newline, up to what was its last entry at the beginning (docs/logs.md). */
+  export(id: string): AsyncGenerator<string, void, undefined> {
+    return this.#logs.export(id);
+  }
+
+  /**
+   * Starts a session that goes on with an exported log, also one of the reference harness (docs/logs.md). LOG_CORRUPT and
+   * LOG_UNSUPPORTED name the line, ARCHIVE_UNAVAILABLE without a store, and as `createSession`.
+   */
+  async importSession(text: string, options: ImportOptions = {}): Promise<ImportResult> {
+    const { options: creation, seed, notes } = this.#logs.import(text, options);
+    return { session: await this.#start(creation, seed), notes };
+  }
+
+  /**
+   * Holds a session's log against its archive, against the histories that Temporal still has, and against what the session shows
+   * (docs/logs.md). What does not fit is a check that failed; rejects for what cannot be read at all.
+   */
+  verify(id: string): Promise<VerifyReport> {
+    return this.#logs.verify(parseInput(sessionIdSchema, id, "session id"));
   }
 
   /** A session by its id; INVALID_INPUT for what cannot be one. Whether it exists shows with the first call. */
@@ -212,6 +251,19 @@ export class LonghaulClient implements AsyncDisposable {
       timeoutMs: this.#timeoutMs,
       rollOver: (id) => this.#wire.signal(id, signals.rollOver, {}),
     };
+  }
+
+  async #start(options: CreateSessionOptions, seed?: SeedSource): Promise<SessionClient> {
+    const id = await startSession(
+      this.#client,
+      this.#bounds,
+      options,
+      await this.#registered(),
+      this.#timeoutMs,
+      seed,
+    );
+    if (options.waitReady !== false) await this.#untilReady(id);
+    return this.#sessionClient(id);
   }
 
   #sessionClient(id: string): SessionClient {

@@ -61,6 +61,8 @@ function openConnection(options: ConnectionOptions): Connection {
       connectTimeout: connectTimeoutMs,
       interceptors: [retryStartsOnly],
       ...options,
+      // A page of a history with large replies goes beyond the 4 MB that are the default.
+      channelArgs: { "grpc.max_receive_message_length": -1, ...options.channelArgs },
     });
   } catch (error) {
     throw new LonghaulError("INVALID_CONFIG", `Temporal connection options: ${messageOf(error)}`, {

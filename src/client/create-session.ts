@@ -21,6 +21,13 @@ export interface SessionMemo {
   readonly parent?: string;
 }
 
+/** What a session begins with that has the log of another. */
+export interface SeedSource {
+  readonly kind: "fork" | "import";
+  /** Archives the seed under the session's id and returns its checkpoint. SESSION_EXISTS, before anything is stored. */
+  plant(id: string): Promise<unknown>;
+}
+
 /** Starts the session's workflow and returns its id. INVALID_INPUT, SESSION_EXISTS, TEMPORAL_UNREACHABLE. */
 export async function startSession(
   client: Client,
@@ -28,6 +35,7 @@ export async function startSession(
   options: CreateSessionOptions,
   attributes: readonly SearchAttributeName[],
   timeoutMs: number,
+  seed?: SeedSource,
 ): Promise<string> {
   const {
     id = freshSessionId(Date.now()),
@@ -52,6 +60,13 @@ export async function startSession(
       `createSession: expected at most ${maxCommandBytes} bytes, got ${bytes}; ${advice}`,
     );
   }
+  const past =
+    seed === undefined
+      ? {}
+      : {
+          checkpoint: await seed.plant(id),
+          seed: seed.kind,
+        };
   const memo: SessionMemo = {
     ...(title === undefined ? {} : { title }),
     ...(host === undefined ? {} : { host }),
@@ -80,7 +95,7 @@ export async function startSession(
           await client.workflow.start(workflowTypes.session, {
             workflowId: id,
             taskQueue: queues.sessions,
-            args: [input],
+            args: [{ ...input, ...past }],
             workflowIdReusePolicy,
             memo: { ...memo },
             staticSummary: title ?? id,
@@ -98,7 +113,11 @@ export async function startSession(
   const failure = await failureOf(client, bounds, id, timeoutMs);
   // Nothing ever happened in it: the same id may be tried again once a host is there.
   if (failure?.type === "NO_HOST" && (await start("ALLOW_DUPLICATE_FAILED_ONLY"))) return id;
-  throw new LonghaulError(
+  throw usedId(id);
+}
+
+export function usedId(id: string): LonghaulError {
+  return new LonghaulError(
     "SESSION_EXISTS",
     `session ${id} exists already; use it by its id, or choose another one`,
   );

@@ -14,7 +14,11 @@ export { LonghaulClient } from "./client.js";
 export { SessionClient } from "./session-client.js";
 export type {
   CreateSessionOptions,
+  ForkOptions,
   HostRecord,
+  ImportNotes,
+  ImportOptions,
+  ImportResult,
   ListFilter,
   LonghaulClientOptions,
   Outcome,
@@ -31,6 +35,7 @@ export type {
 export type { CompactionOutcome, CompactOptions } from "./session-compaction.js";
 export type { RolloutEvent, RolloutOptions } from "./rollout.js";
 export type { BuildSessions } from "./rollout-sessions.js";
+export type { VerifyCheck, VerifyReport } from "./verify.js";
 export type { JobOutputPiece } from "./job-output.js";
 export type {
   JobOutputOptions,

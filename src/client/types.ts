@@ -6,6 +6,7 @@ import type { LogEntry } from "../contracts/log.js";
 import type { SearchAttributeName, SessionStateName } from "../contracts/names.js";
 import type { SendMode } from "../contracts/session.js";
 import type { Store } from "../contracts/store.js";
+import type { SessionClient } from "./session-client.js";
 
 export interface LonghaulClientOptions {
   readonly connection: ConnectionOptions;
@@ -32,6 +33,46 @@ export interface CreateSessionOptions {
   readonly parentSession?: string;
   /** Wait until the session's tool table is logged (default true); NO_HOST, NO_WORKER when it cannot be. */
   readonly waitReady?: boolean;
+}
+
+/** A fork: a new session that begins with the log of another up to an entry. */
+export interface ForkOptions {
+  /** `seq` of the last entry that is inherited, outside any turn; default the last one. */
+  readonly boundary?: number;
+  /** Of the new session; default a fresh one. */
+  readonly id?: string;
+  readonly title?: string;
+  /** Default the host its source is bound to. */
+  readonly host?: string;
+  /** Changes to the configuration that was in force at the boundary. */
+  readonly config?: Partial<SessionConfig>;
+  /** As for a new session. */
+  readonly waitReady?: boolean;
+}
+
+/** An import: a new session that goes on with an exported log. */
+export interface ImportOptions extends Omit<ForkOptions, "boundary" | "host"> {
+  /** Default whichever answers. */
+  readonly host?: string;
+  /** For a log that tells none, as one of another harness does. */
+  readonly fallbackConfig?: SessionConfig;
+}
+
+/** What was done to the log of an import. */
+export interface ImportNotes {
+  /** Entries of the log, the closing ones among them. */
+  readonly entries: number;
+  /** Lines of a torn end that were left out. */
+  readonly dropped: number;
+  /** Entries that were added to close a turn the log ended in. */
+  readonly closed: number;
+  /** Types of entries that are kept and have no effect here. */
+  readonly unused: readonly string[];
+}
+
+export interface ImportResult {
+  readonly session: SessionClient;
+  readonly notes: ImportNotes;
 }
 
 export interface SendOptions {

@@ -45,14 +45,24 @@ const foreignTypes = new Set([
   "team/message/delivered",
 ]);
 
-/** A log as lines of JSON, each with its newline: the header, then one entry a line, in the harness's words (spec/harness §11). @public */
+/** A log as lines of JSON, each with its newline: the header, then one entry a line, in the harness's words (spec/harness §11). */
 export function* exportLines(
   header: SessionHeader,
   entries: Iterable<LogEntry>,
 ): Generator<string, void> {
-  yield `${JSON.stringify(headerLine(header))}\n`;
+  yield exportHeader(header);
+  const lineOf = exporter();
+  for (const entry of entries) yield lineOf(entry);
+}
+
+export function exportHeader(header: SessionHeader): string {
+  return `${JSON.stringify(headerLine(header))}\n`;
+}
+
+/** Makes the line of each entry; they are to be given in their order, from the first. */
+export function exporter(): (entry: LogEntry) => string {
   const surface = new SurfaceSeqs();
-  for (const { type, seq, time, data, ignorable, surfaceOp, sourceEventSeqs } of entries) {
+  return ({ type, seq, time, data, ignorable, surfaceOp, sourceEventSeqs }) => {
     const line = {
       type,
       seq,
@@ -63,8 +73,8 @@ export function* exportLines(
       ...(sourceEventSeqs === undefined ? {} : { sourceEventSeqs }),
     };
     surface.apply(seq, surfaceOp);
-    yield `${JSON.stringify(line)}\n`;
-  }
+    return `${JSON.stringify(line)}\n`;
+  };
 }
 
 /** The whole log as one text. @public */

@@ -99,3 +99,23 @@ export function seedFolds(
     config,
   };
 }
+
+/**
+ * `fold` over a whole log, of which `before` are the entries before this one: where a seeded session opens, its folds are those of a
+ * seed, whatever the log it began with had been through. @public
+ */
+export function foldWhole(
+  folds: SessionFolds,
+  entry: LogEntry,
+  before: readonly LogEntry[],
+): SessionFolds {
+  if (entry.type !== "session/open" || before.length === 0) return fold(folds, entry);
+  const { header, config } = entry.data;
+  return fold(seedFolds(kindOf(header, before), before, header, config), entry);
+}
+
+/** What a fork has inherited reaches up to its opening. */
+function kindOf({ seedLength }: SessionHeader, before: readonly LogEntry[]): "fork" | "import" {
+  const marked = before.at(-1)?.type === "session/end-seed" ? 1 : 0;
+  return seedLength === before.length || seedLength === before.length - marked ? "fork" : "import";
+}

@@ -4,6 +4,7 @@ import type { LogEntry, NewEntry, SessionHeader } from "../../src/contracts/log.
 import { SessionLog } from "../../src/domain/log.js";
 import { exportLog, importLog } from "../../src/domain/log-text.js";
 import { deriveMessages } from "../../src/domain/surface.js";
+import { foreignLog as foreign } from "../support/foreign-log.js";
 import { brokenRules } from "../support/log-rules.js";
 import {
   calls,
@@ -130,29 +131,6 @@ describe("a log that is exported and read again", () => {
     expect(imported(exportLog(bare, [])).header).toEqual(bare);
   });
 });
-
-/** A log as the harness writes it: bare messages, ids of its own names, chunks packed and not, modes. */
-const foreign = [
-  '{"type":"session","version":0,"id":"h1","createdAt":1,"cwd":"/p","delegationDepth":0,"agentPreset":"standard"}',
-  '{"type":"agent-preset/selected","seq":0,"time":1,"data":{"agentPreset":"standard"}}',
-  '{"type":"sandbox/mode","seq":1,"time":1,"data":{"mode":"workspace-write"}}',
-  '{"type":"agent/inbox/spliced","seq":2,"time":2,"data":{"target":"next-turn","start":0,"inserted":[{"id":"u1","role":"user","content":[{"type":"text","text":"go"}],"source":{"kind":"user"}}]}}',
-  '{"type":"turn/start","seq":3,"time":3,"data":{"turn":1}}',
-  '{"type":"agent/inbox/spliced","seq":4,"time":3,"data":{"target":"next-turn","start":0,"removedCount":1,"inserted":[]}}',
-  '{"type":"step/start","seq":5,"time":3,"data":{"turn":1,"step":1}}',
-  '{"type":"user/message","seq":6,"time":3,"data":{"id":"u1","role":"user","content":[{"type":"text","text":"go"}],"source":{"kind":"user"}},"surfaceOp":"append"}',
-  '{"type":"request/header","seq":7,"time":3,"data":{"header":{"config":{"provider":"p","model":"m"}},"reason":"initial"}}',
-  '{"type":"assistant/chunk","seq":8,"time":4,"data":{"turn":1,"step":1,"chunk":{"type":"block-start","index":0,"blockType":"text"}}}',
-  '{"type":"text-chunks","seq0":9,"time0":4,"data":{"turn":1,"step":1,"index":0,"dt":[1,-2],"texts":["a","b","c"]}}',
-  '{"type":"tool-call-chunks","seq0":12,"time0":5,"data":{"turn":1,"step":1,"index":1,"id":"c1","name":"t","dt":[0],"args":["{","}"]}}',
-  '{"type":"assistant/message","seq":14,"time":6,"data":{"turn":1,"step":1,"message":{"id":"a1","role":"assistant","content":[{"type":"text","text":"abc"},{"type":"tool-call","id":"c1","name":"t","arguments":"{}"}],"source":{"kind":"model","provider":"p","model":"m"}},"usage":{"inputTokens":36,"outputTokens":5,"cacheReadTokens":60,"cacheWriteTokens":4}},"surfaceOp":"append","sourceEventSeqs":[8,9]}',
-  '{"type":"tool/call","seq":15,"time":6,"data":{"turn":1,"step":1,"callId":"c1","name":"t","arguments":"{}"}}',
-  '{"type":"tool/result","seq":16,"time":7,"data":{"turn":1,"step":1,"message":{"id":"r1","role":"user","content":[{"type":"tool-result","toolCallId":"c1","content":[{"type":"text","text":"done"}]}],"source":{"kind":"tool","callId":"c1"}}},"surfaceOp":"append","sourceEventSeqs":[15]}',
-  '{"type":"step/end","seq":17,"time":7,"data":{"turn":1,"step":1}}',
-  '{"type":"turn/end","seq":18,"time":8,"data":{"turn":1,"reason":{"kind":"aborted","reason":{"kind":"hook","reason":"policy"}}}}',
-  '{"type":"turn/start","seq":19,"time":8,"data":{"turn":2}}',
-  '{"type":"turn/end","seq":20,"time":9,"data":{"turn":2,"reason":{"kind":"error","error":{"message":"no","code":"SERVER","status":500}}}}',
-];
 
 function lines(changes: { readonly [line: number]: string } = {}): string {
   return `${foreign.map((line, index) => changes[index] ?? line).join("\n")}\n`;
