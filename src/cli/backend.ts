@@ -1,6 +1,9 @@
 import type {
   CreateSessionOptions,
+  ForkOptions,
   HostRecord,
+  ImportNotes,
+  ImportOptions,
   ListFilter,
   Outcome,
   PurgeOptions,
@@ -14,6 +17,7 @@ import type {
   WatchOptions,
 } from "../client/types.js";
 import type { CompactionOutcome, CompactOptions } from "../client/session-compaction.js";
+import type { VerifyReport } from "../client/verify.js";
 import type { JobOutputPiece } from "../client/job-output.js";
 import type {
   JobOutputOptions,
@@ -122,6 +126,15 @@ export interface Backend {
   rollOut(build: string, options: RolloutOptions): AsyncIterable<RolloutEvent>;
   /** Frees the sessions of a build whose workers are gone. */
   freeSessions(build: string, options: RolloutOptions): AsyncIterable<RolloutEvent>;
+  fork(source: string, options: ForkOptions): Promise<Session>;
+  /** The whole log, a line a piece. */
+  export(id: string): AsyncIterable<string>;
+  importSession(
+    text: string,
+    options: ImportOptions,
+  ): Promise<{ readonly session: Session; readonly notes: ImportNotes }>;
+  verify(id: string): Promise<VerifyReport>;
+  readonly store: Pick<Store, "list" | "read" | "append">;
   /** Has a worker asked for sessions lately? One that was killed counts for a minute more. */
   workerSeen(): Promise<boolean>;
   startWorker(request: WorkerRequest): Promise<RunningWorker>;

@@ -34,6 +34,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
   try {
     const folder = join(home, "store");
     const store = lazily(() => openDirectoryStore(folder));
+    const laterStore = openedLater(folder, store);
     const attributes =
       request.register === true
         ? { attributes: wanted.filter((name) => server.attributes.has(name)) }
@@ -41,7 +42,7 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
     const client = await LonghaulClient.connect({
       connection,
       namespace,
-      store: openedLater(folder, store),
+      store: laterStore,
       ...attributes,
     });
     const workers: Promise<RunningWorker>[] = [];
@@ -65,6 +66,11 @@ export async function openBackend(request: BackendRequest, io: Io): Promise<Back
       hosts: (also) => client.hosts(also),
       rollOut: (build, options) => client.rollOut(build, options),
       freeSessions: (build, options) => client.freeSessions(build, options),
+      fork: (source, options) => client.fork(source, options),
+      export: (id) => client.export(id),
+      importSession: (text, options) => client.importSession(text, options),
+      verify: (id) => client.verify(id),
+      store: laterStore,
       workerSeen: () => workerSeen(connection, namespace),
       startWorker({ roles, hostId, models, tools = [], jobKinds = [], maxJobs, deployment }) {
         const starting = import("../worker/index.js").then(async ({ startWorker }) => {

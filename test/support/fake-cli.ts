@@ -63,11 +63,12 @@ export function noBackend(): Promise<Backend> {
   return Promise.reject(new Error("nothing was to be started"));
 }
 
+const missing = (name: string) => (): never => {
+  throw new Error(`the test gave no ${name}`);
+};
+
 /** A session that answers from what the test gives it; everything else fails loudly. */
 export function fakeSession(parts: Partial<Session>): Session {
-  const missing = (name: string) => () => {
-    throw new Error(`the test gave no ${name}`);
-  };
   return {
     id: "s-1",
     send: missing("send"),
@@ -121,6 +122,11 @@ export function fakeBackend(session: Session, parts: Partial<Backend> = {}): Fak
     hosts: () => Promise.resolve([]),
     async *rollOut() {},
     async *freeSessions() {},
+    fork: missing("fork"),
+    export: missing("export"),
+    importSession: missing("importSession"),
+    verify: missing("verify"),
+    store: { list: missing("list"), read: missing("read"), append: missing("append") },
     workerSeen: () => Promise.resolve(true),
     startWorker({ roles }) {
       events.push(`worker ${roles.join(",")}`);

@@ -3,6 +3,9 @@ import { chatCommand } from "./chat.js";
 import { compactCommand } from "./compact.js";
 import { doctorCommand } from "./doctor.js";
 import { cancelCommand, closeCommand, interruptCommand } from "./end.js";
+import { exportCommand } from "./export.js";
+import { forkCommand } from "./fork.js";
+import { importCommand } from "./import.js";
 import { jobsKillCommand, jobsStartCommand, jobsWaitCommand } from "./jobs-act.js";
 import { jobsLogsCommand } from "./jobs-logs.js";
 import { jobsCommand } from "./jobs.js";
@@ -19,6 +22,7 @@ import { sessionsCommand } from "./sessions.js";
 import { showCommand } from "./show.js";
 import { startCommand } from "./start.js";
 import { todoCommand } from "./todo.js";
+import { verifyCommand } from "./verify.js";
 import { versionCommand } from "./version.js";
 import { workerCommand } from "./worker.js";
 
@@ -48,6 +52,10 @@ export const commands: readonly Command[] = [
   resumeCommand,
   rebindCommand,
   closeCommand,
+  forkCommand,
+  exportCommand,
+  importCommand,
+  verifyCommand,
   purgeCommand,
   hostsCommand,
   rolloutCommand,
