@@ -10,6 +10,7 @@ import { eventsOf, scheduledOf } from "../support/history.js";
 import { command, remind, remindersOn, shownTo, untilTurn } from "../support/reminder-script.js";
 import { test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
+import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.js";
 
 const gated = gatedTool("gated", { workspace: false });
 const test = base.extend({ workerOptions: [{ tools: [gated.tool] }, { scope: "file" as const }] });
@@ -140,26 +141,35 @@ describe.concurrent("a session that goes on in a new run", () => {
     expect(gone.length).toBeLessThanOrEqual(1);
   });
 
-  test("delivers each reminder once, whichever run armed its timer", async ({ lab }) => {
+  test("[schedule/T7] delivers a reminder that is due and one that is to come once each, and goes on counting their ids", async ({
+    lab,
+  }) => {
     const session = await lab.session(
       { turns: [{ repeat: 20, steps: [{ text: "noted" }] }] },
       { config: { ...remindersOn.config, ...always } },
     );
+    await command(lab, session, commands.suspend);
     const targets = [
-      await remind(lab, session, { afterSeconds: 2 }, "one"),
-      await remind(lab, session, { afterSeconds: 4 }, "two"),
+      await remind(lab, session, { afterSeconds: 1 }, "one"),
+      await remind(lab, session, { afterSeconds: 5 }, "two"),
     ];
-    await settled(lab, session);
+    await eventually(() => expect(Date.now()).toBeGreaterThan(targets[0] ?? Infinity));
+    const before = (await lab.runs(session.id)).length;
     await lab.handle(session.id).signal(signals.rollOver);
+    await eventually(async () =>
+      expect((await lab.runs(session.id)).length).toBeGreaterThan(before),
+    );
+    await command(lab, session, commands.resume);
     const log = await untilTurn(lab, session, 2);
     expect(shownTo(log, "plugin").map(({ id }) => id)).toEqual(
       targets.map((at, index) => `schedule/schedule-${index + 1}/${new Date(at).toISOString()}`),
     );
+    await remind(lab, session, { afterSeconds: 3_600 }, "three");
+    expect(
+      (await lab.entries(session)).findLast(({ type }) => type === "schedule/change"),
+    ).toMatchObject({ data: { schedule: { id: "schedule-3" } } });
     await settled(lab, session);
-    const started = (await lab.runs(session.id)).flatMap((run) =>
-      eventsOf(run, "timerStartedEventAttributes"),
-    );
-    expect(started.length).toBeGreaterThanOrEqual(2);
+    await lab.witness(session);
   });
 
   test("takes 50 messages a second without losing or doubling one, and knows an id of an earlier run again", async ({
@@ -244,6 +254,54 @@ describe.concurrent("a session that goes on in a new run", () => {
     expect(await lab.runs(session.id)).toHaveLength(2);
     expect((await session.view()).config.system).toBe("be brief");
     await lab.witness(session);
+  });
+
+  test("[harness/R13] in place of an approval: what a call waits for is still awaited when its worker was killed, also by a session that was asked to roll over, and counts once", async ({
+    lab,
+  }) => {
+    const gate = join(await lab.workspace(), "go");
+    const script = `until [ -e ${gate} ]; do sleep 0.1; done; echo out`;
+    const brain = await lab.emptyPlace();
+    const first = await startWorkerProcess(lab, brain, { roles: ["session"] });
+    let second: WorkerProcess | undefined;
+    try {
+      const session = await lab.session(
+        {
+          turns: [
+            {
+              steps: [
+                { calls: [bash(script, { run_in_background: true })] },
+                { calls: [{ tool: "job_output", args: { job_id: "bash-1", wait: true } }] },
+                { text: "done" },
+              ],
+            },
+          ],
+        },
+        { at: brain, host: lab.own.hostId, config: always },
+      );
+      await session.followup("go");
+      await eventually(async () => {
+        const calls = (await lab.entries(session)).filter(({ type }) => type === "tool/call");
+        expect(calls).toHaveLength(2);
+      });
+      await lab.handle(session.id).signal(signals.rollOver);
+      const runs = (await lab.runs(session.id)).length;
+      await first.kill();
+      second = await startWorkerProcess(lab, brain, { roles: ["session"] });
+      expect((await session.view()).turn).toMatchObject({ open: true, step: 2 });
+      expect(await lab.runs(session.id)).toHaveLength(runs);
+      await writeFile(gate, "");
+      const log = await untilTurn(lab, session, 1);
+      expect(resultTexts(log)).toEqual([
+        "started background job bash-1",
+        "out\n[status: completed, exit code: 0]",
+      ]);
+      expect(shownTo(log, "plugin")).toEqual([]);
+      await lab.witness(session);
+    } finally {
+      await first.kill();
+      await second?.kill();
+    }
   });
 
   test("at most once a second, unless it is configured otherwise", async ({ lab }) => {

@@ -144,9 +144,8 @@ describe("sessions --archived", () => {
   const parts: Partial<Backend> = { archived: () => all(archived) };
 
   it("is a table of how and when they ended", async () => {
-    expect(
-      (await line({}, ["sessions", "--archived"], fakeIo(), parts)).stdout,
-    ).toMatchInlineSnapshot(`
+    expect((await line({}, ["sessions", "--archived"], fakeIo(), parts)).stdout)
+      .toMatchInlineSnapshot(`
       "SESSION  ENDED      STARTED            CLOSED             ENTRIES  TITLE
       s-2      timed out  2026-01-01 03:04Z  2026-01-02 03:04Z  42       A red title
       s-1      closed     2026-01-01 00:00Z  2026-01-01 01:00Z  1
