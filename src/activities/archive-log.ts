@@ -121,11 +121,10 @@ async function pullEntries(
   for (let next = from; next <= to; next = from + entries.length) {
     reached(next);
     const page = await source.log(input, { after: next - 1, limit: to - next + 1 }, signal);
-    const wrong = page.entries.findIndex(({ seq }, index) => seq !== next + index);
-    if (page.entries.length === 0 || wrong !== -1) {
+    if (page.entries.length === 0) {
       throw new LonghaulError(
         "LOG_CORRUPT",
-        `session ${input.sessionId} does not show entry ${next + Math.max(0, wrong)} in run ${input.runId}, which is to be archived`,
+        `session ${input.sessionId} does not show entry ${next} in run ${input.runId}, which is to be archived`,
       );
     }
     entries.push(...page.entries);

@@ -10,6 +10,7 @@ import type { LogEntry } from "../../src/contracts/log.js";
 import type { Store } from "../../src/contracts/store.js";
 import { segmentName } from "../../src/domain/segment.js";
 import { openArchive } from "../../src/store/archive.js";
+import { createRecent } from "../../src/store/recent.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 
 let root: string;
@@ -79,7 +80,7 @@ describe("segments", () => {
 });
 
 describe("a chain of segments", () => {
-  test("gives any entry, any tail and any part of its headers", async () => {
+  test("gives any entry, any tail and any part of its headers", { timeout: 60_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12 }),
@@ -119,24 +120,28 @@ describe("a chain of segments", () => {
       });
   });
 
-  test("is read segment by segment, each once, and only as far back as needed", async () => {
-    const names = await write(
-      "s",
-      Array.from({ length: 200 }, () => 5),
-    );
-    const { counted, reads } = countReads();
-    const reader = openArchive(counted);
-    expect(await reader.entry("s", names.at(-1) ?? "", 990)).toEqual(entryOf(990));
-    expect(new Set(reads)).toEqual(new Set(names.slice(198).map((name) => `segment/${name}`)));
-    reads.length = 0;
-    await Promise.all([0, 1, 2, 3, 4].map((seq) => reader.entry("s", names.at(-1) ?? "", seq)));
-    expect(new Set(reads)).toEqual(new Set(names.slice(0, 198).map((name) => `segment/${name}`)));
-    expect(reads.filter((read) => read === `segment/${names[1] ?? ""}`)).toHaveLength(1);
-    reads.length = 0;
-    await reader.entry("s", names.at(-1) ?? "", 2);
-    await reader.chain("s", names.at(-1) ?? "");
-    expect(reads).toEqual([]);
-  });
+  test(
+    "is read segment by segment, each once, and only as far back as needed",
+    { timeout: 60_000 },
+    async () => {
+      const names = await write(
+        "s",
+        Array.from({ length: 200 }, () => 5),
+      );
+      const { counted, reads } = countReads();
+      const reader = openArchive(counted);
+      expect(await reader.entry("s", names.at(-1) ?? "", 990)).toEqual(entryOf(990));
+      expect(new Set(reads)).toEqual(new Set(names.slice(198).map((name) => `segment/${name}`)));
+      reads.length = 0;
+      await Promise.all([0, 1, 2, 3, 4].map((seq) => reader.entry("s", names.at(-1) ?? "", seq)));
+      expect(new Set(reads)).toEqual(new Set(names.slice(0, 198).map((name) => `segment/${name}`)));
+      expect(reads.filter((read) => read === `segment/${names[1] ?? ""}`)).toHaveLength(1);
+      reads.length = 0;
+      await reader.entry("s", names.at(-1) ?? "", 2);
+      await reader.chain("s", names.at(-1) ?? "");
+      expect(reads).toEqual([]);
+    },
+  );
 
   test("that is cut names the file that is missing", async () => {
     const names = await write("s", [2, 2, 2]);
@@ -154,33 +159,37 @@ describe("a chain of segments", () => {
     });
   });
 
-  test("in which a byte changed or the end is gone is LOG_CORRUPT, and nothing of that segment is given", async () => {
-    const [name = ""] = await write("s", [3]);
-    const whole = await readFile(fileOf("s", name));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.nat(whole.length - 1),
-        fc.integer({ min: 1, max: 255 }),
-        fc.boolean(),
-        async (at, flip, cut) => {
-          const bytes = Buffer.from(whole);
-          bytes[at] = (bytes[at] ?? 0) ^ flip;
-          await writeFile(fileOf("s", name), cut ? whole.subarray(0, at) : bytes);
-          const given: LogEntry[] = [];
-          const read = async (): Promise<void> => {
-            for await (const entry of fresh().entries("s", name, -1)) given.push(entry);
-          };
-          await expect(read()).rejects.toMatchObject({
-            code: "LOG_CORRUPT",
-            message: expect.stringMatching(new RegExp(`segment/${name}.*backup`, "u")),
-          });
-          expect(given).toEqual([]);
-        },
-      ),
-    );
-    await writeFile(fileOf("s", name), Buffer.concat([whole, Buffer.from("x")]));
-    await expect(fresh().segment("s", name)).rejects.toMatchObject({ code: "LOG_CORRUPT" });
-  });
+  test(
+    "in which a byte changed or the end is gone is LOG_CORRUPT, and nothing of that segment is given",
+    { timeout: 60_000 },
+    async () => {
+      const [name = ""] = await write("s", [3]);
+      const whole = await readFile(fileOf("s", name));
+      await fc.assert(
+        fc.asyncProperty(
+          fc.nat(whole.length - 1),
+          fc.integer({ min: 1, max: 255 }),
+          fc.boolean(),
+          async (at, flip, cut) => {
+            const bytes = Buffer.from(whole);
+            bytes[at] = (bytes[at] ?? 0) ^ flip;
+            await writeFile(fileOf("s", name), cut ? whole.subarray(0, at) : bytes);
+            const given: LogEntry[] = [];
+            const read = async (): Promise<void> => {
+              for await (const entry of fresh().entries("s", name, -1)) given.push(entry);
+            };
+            await expect(read()).rejects.toMatchObject({
+              code: "LOG_CORRUPT",
+              message: expect.stringMatching(new RegExp(`segment/${name}.*backup`, "u")),
+            });
+            expect(given).toEqual([]);
+          },
+        ),
+      );
+      await writeFile(fileOf("s", name), Buffer.concat([whole, Buffer.from("x")]));
+      await expect(fresh().segment("s", name)).rejects.toMatchObject({ code: "LOG_CORRUPT" });
+    },
+  );
 
   test("with a header that leads elsewhere is LOG_CORRUPT, though every name is right", async () => {
     const first = await archive.write(headerOf("s", 0, 2, ""), entriesOf(0, 2));
@@ -239,6 +248,65 @@ describe("a chain of segments", () => {
       code: "LOG_CORRUPT",
       message: expect.stringContaining(name),
     });
+  });
+});
+
+test("whatever is written is flushed after its last byte", async () => {
+  const done: string[] = [];
+  const watched = new Proxy(store, {
+    get: (_, name: keyof Store) => {
+      if (name !== "append" && name !== "sync") return (store[name] as () => unknown).bind(store);
+      return async (...args: readonly [string, string, number, Uint8Array]) => {
+        const answer = await store[name](...args);
+        done.push(`${name} ${args[1].split("/")[0] ?? ""}`);
+        return answer;
+      };
+    },
+  });
+  const writer = openArchive(watched);
+  await writer.write(headerOf("s", 0, 1, ""), entriesOf(0, 1));
+  await writer.putBody("s", "b", '"text"');
+  await writer.mark(endOf("s", "r", 10));
+  expect(done).toEqual(
+    ["segment", "body", "archived"].flatMap((stream) => [`append ${stream}`, `sync ${stream}`]),
+  );
+});
+
+describe("what is kept in memory", () => {
+  const loaded = <T>(value: T, size: number) => Promise.resolve({ value, size });
+
+  test("is what was used last, as far as it fits", async () => {
+    const recent = createRecent<string>(10);
+    const loads: string[] = [];
+    const get = (key: string, size: number) =>
+      recent.get(key, () => {
+        loads.push(key);
+        return loaded(key, size);
+      });
+    for (const key of ["a", "b", "a", "c", "a", "b"]) expect(await get(key, 5)).toBe(key);
+    expect(loads).toEqual(["a", "b", "c", "b"]);
+    // Too large for it alone, and nothing goes for it.
+    await get("huge", 11);
+    await get("huge", 11);
+    await get("b", 5);
+    await get("a", 5);
+    expect(loads.slice(4)).toEqual(["huge", "huge"]);
+    recent.put("a", { value: "another", size: 10 });
+    expect(await get("a", 5)).toBe("another");
+    await get("b", 5);
+    expect(loads.slice(6)).toEqual(["b"]);
+  });
+
+  test("is not what was dropped while it was loaded, nor what could not be", async () => {
+    const recent = createRecent<number>(10);
+    const first = recent.get("s/a", () => loaded(1, 1));
+    recent.drop("s/");
+    expect(await first).toBe(1);
+    expect(await recent.get("s/a", () => loaded(2, 1))).toBe(2);
+    recent.drop("other/");
+    expect(await recent.get("s/a", () => loaded(3, 1))).toBe(2);
+    await expect(recent.get("b", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    expect(await recent.get("b", () => loaded(4, 1))).toBe(4);
   });
 });
 

@@ -158,9 +158,12 @@ describe("a surface is read by reference", () => {
       const messages = await reader.messages(of.request(40, { runId }), signal);
       expect(messages).toEqual(of.nodes.map(({ message }) => message));
     };
-    for (let round = 0; round < 3; round++) {
-      await Promise.all([read(one, "r"), read(other, "o"), read(one, "r"), read(other, "o")]);
+    const reads: Promise<void>[] = [];
+    for (let round = 0; round < 40; round++) {
+      reads.push(round % 2 === 0 ? read(one, "r") : read(other, "o"));
+      for (let tick = 0; tick < (round * 7) % 11; tick++) await Promise.resolve();
     }
+    await Promise.all(reads);
   });
 
   test("calls at the same time give each the same messages, whole and in order", async () => {
@@ -221,6 +224,49 @@ describe("a surface is read by reference", () => {
     expect(session.asked).toEqual([]);
     await read("b");
     expect(session.asked).toHaveLength(1);
+  });
+});
+
+describe("of what a reader keeps it counts", () => {
+  const bytes = JSON.stringify(nodeOf(1, "message 1")).length * 10;
+
+  test("a full read once", async () => {
+    const session = sessionOf(10);
+    const reader = new SurfaceReader(session.source, archive, bytes * 2.5);
+    const read = (sessionId: string) => reader.messages(session.request(10, { sessionId }), signal);
+    reader.offer({ sessionId: "a" }, 0, [nodeOf(0, "another")]);
+    await read("a");
+    await read("b");
+    session.asked.length = 0;
+    await read("a");
+    expect(session.asked).toEqual([]);
+  });
+
+  test("once what is read on after it had to go", async () => {
+    const session = sessionOf(10, 5);
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const reader = new SurfaceReader(
+      {
+        ...session.source,
+        nodes: async (ref, query, abort) => {
+          if (ref.sessionId === "a" && query.from > 0) await gate;
+          return session.source.nodes(ref, query, abort);
+        },
+      },
+      archive,
+      bytes * 2.2,
+    );
+    const read = (sessionId: string) => reader.messages(session.request(10, { sessionId }), signal);
+    const slow = read("a");
+    await read("b");
+    await read("c");
+    open();
+    await slow;
+    session.asked.length = 0;
+    await read("c");
+    await read("a");
+    expect(session.asked).toEqual([]);
   });
 });
 
