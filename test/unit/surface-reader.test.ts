@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { SessionSource } from "../../src/activities/session-source.js";
 import { SurfaceReader, type SurfaceRequest } from "../../src/activities/surface-reader.js";
 import type { Archive } from "../../src/contracts/archive.js";
@@ -146,11 +146,15 @@ describe("a surface is read by reference", () => {
     const one = sessionOf(40, 3);
     const other = sessionOf(20, 3);
     for (let seq = 20; seq < 40; seq++) other.nodes.push(nodeOf(seq, `reset ${seq}`));
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
     const reader = new SurfaceReader(
       {
         ...one.source,
-        nodes: (ref, query, abort) =>
-          (ref.runId === "r" ? one : other).source.nodes(ref, query, abort),
+        nodes: async (ref, query, abort) => {
+          if (ref.runId === "o" && query.from > 0) await gate;
+          return (ref.runId === "r" ? one : other).source.nodes(ref, query, abort);
+        },
       },
       archive,
     );
@@ -158,12 +162,13 @@ describe("a surface is read by reference", () => {
       const messages = await reader.messages(of.request(40, { runId }), signal);
       expect(messages).toEqual(of.nodes.map(({ message }) => message));
     };
-    const reads: Promise<void>[] = [];
-    for (let round = 0; round < 40; round++) {
-      reads.push(round % 2 === 0 ? read(one, "r") : read(other, "o"));
-      for (let tick = 0; tick < (round * 7) % 11; tick++) await Promise.resolve();
-    }
-    await Promise.all(reads);
+    await read(one, "r");
+    const slow = read(other, "o");
+    await vi.waitFor(() => expect(other.asked).toHaveLength(1));
+    await read(one, "r");
+    open();
+    await slow;
+    await Promise.all([read(one, "r"), read(other, "o"), read(one, "r"), read(other, "o")]);
   });
 
   test("calls at the same time give each the same messages, whole and in order", async () => {
