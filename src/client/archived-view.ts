@@ -8,7 +8,9 @@ import type {
   SessionView,
   SurfacePage,
 } from "../contracts/session.js";
+import type { LogEntry } from "../contracts/log.js";
 import { SessionLog } from "../domain/log.js";
+import { foldWhole } from "../domain/seed.js";
 import { fold, initialFolds, Session } from "../domain/session.js";
 import { emptySurface, Surface } from "../domain/surface.js";
 import { jobsView, projectionsOf, remindersView, viewOf } from "../domain/views.js";
@@ -96,10 +98,14 @@ const state = "closed";
 /** Keeps of the log what the views need: the folds, and what the model saw last. */
 async function foldArchived(archive: Archive, ended: ArchivedSession): Promise<Folded> {
   const { session: id, run, segment, lastSeq, closedAt } = ended;
+  const chain = await archive.chain(id, segment);
+  const seedTo = chain.find((header) => header.run === "seed")?.to ?? -1;
+  const seed: LogEntry[] = [];
   let folds = initialFolds;
   const surface = new Surface();
   for await (const entry of archive.entries(id, segment, -1)) {
-    folds = fold(folds, entry);
+    folds = entry.seq === seedTo + 1 ? foldWhole(folds, entry, seed) : fold(folds, entry);
+    if (entry.seq <= seedTo) seed.push(entry);
     surface.apply(entry);
   }
   const log = new SessionLog({ seq: lastSeq + 1, turnOpen: false, surface: emptySurface });

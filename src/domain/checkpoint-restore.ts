@@ -31,7 +31,7 @@ export interface Restored {
 
 /**
  * The session of a checkpoint of any shape; total. A schedule that cannot be read faults the reminders alone (spec/schedule C13);
- * any other part that cannot is the session's fault: it is parked, and shows what could be read (design D8). @public
+ * any other part that cannot is the session's fault: it is parked, and shows what could be read (design D8).
  */
 export function restoreSession(checkpoint: unknown, context: RestoreContext): Restored {
   const given: Fields = isFields(checkpoint) ? checkpoint : {};
@@ -88,7 +88,7 @@ export function restoreSession(checkpoint: unknown, context: RestoreContext): Re
 
 /**
  * Puts fetched bodies (JSON by name) in their places. LOG_CORRUPT when one is missing or is not what its name says: nothing is
- * changed then. @public
+ * changed then.
  */
 export function fillBodies(
   session: Session,

@@ -25,7 +25,7 @@ export interface Checkpoint {
 
 /**
  * Texts that the archive is to hold before the roll-over, by their names: a checkpoint may tell them by name only. To be asked
- * for along with the entries that are archived. @public
+ * for along with the entries that are archived.
  */
 export function bodiesToStore(session: Session): ReadonlyMap<string, string> {
   let bodies = new Map<string, string>();
@@ -55,7 +55,7 @@ export interface Archived {
 
 /**
  * The checkpoint of a session at a step edge or when it is idle (design D8). Refused, and nothing is changed: when work is still on
- * its way, when an entry after `to` replaced what the model sees (archive again first), and CHECKPOINT_TOO_LARGE. @public
+ * its way, when an entry after `to` replaced what the model sees (archive again first), and CHECKPOINT_TOO_LARGE.
  */
 export function makeCheckpoint(
   session: Session,

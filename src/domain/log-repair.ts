@@ -16,7 +16,7 @@ interface OpenEnd {
 /**
  * What closes a log that ends in the middle of a turn (spec/harness §11): an error result for each unanswered call, `step/end`
  * when a step is open, `turn/end` interrupted; times copy the last entry, `seq` goes on. Empty for a balanced log. A turn of
- * a session that is `live` is nobody's to close: OPEN_TURN. @public
+ * a session that is `live` is nobody's to close: OPEN_TURN.
  */
 export function closersOf(
   entries: readonly LogEntry[],
@@ -51,7 +51,7 @@ export function closersOf(
   return { ok: true, closers };
 }
 
-/** The log as an inspection shows it: closed, and what was given untouched (R10). @public */
+/** The log as an inspection shows it: closed, and what was given untouched (R10). */
 export function closedView(entries: readonly LogEntry[]): readonly LogEntry[] {
   const closed = closersOf(entries);
   return closed.ok ? [...entries, ...closed.closers] : entries;

@@ -77,7 +77,7 @@ export function exporter(): (entry: LogEntry) => string {
   };
 }
 
-/** The whole log as one text. @public */
+/** The whole log as one text. */
 export function exportLog(header: SessionHeader, entries: Iterable<LogEntry>): string {
   return [...exportLines(header, entries)].join("");
 }
@@ -99,7 +99,7 @@ export interface ImportedLog {
 /**
  * Reads a log that this or the harness (header version 0) exported. LOG_UNSUPPORTED names what this release may not skip: a
  * version, an entry of unknown type that is not `ignorable`, content of unknown type. LOG_CORRUPT names the line: damage and
- * gaps up to the last `turn/end`; what is damaged after it is left out (spec/harness §11, R6). @public
+ * gaps up to the last `turn/end`; what is damaged after it is left out (spec/harness §11, R6).
  */
 export function importLog(text: string): ImportedLog | Refusal {
   const [first = "", ...lines] = text.split("\n");

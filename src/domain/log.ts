@@ -49,7 +49,7 @@ const harnessTypes: readonly EventType[] = [
 const known = new Set<string>([...ownTypes, ...harnessTypes]);
 const own = new Set<string>(ownTypes);
 
-/** Does this release read entries of the type? @public */
+/** Does this release read entries of the type? */
 export function isKnownEvent(type: string): type is EventType {
   return known.has(type);
 }

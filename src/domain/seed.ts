@@ -9,7 +9,7 @@ import { fold, initialFolds, type SessionFolds } from "./session.js";
 
 /**
  * The entries a fork inherits: those up to the boundary, which is inclusive and the last one when absent. INVALID_BOUNDARY: there
- * is no such entry; OPEN_TURN: it lies inside a turn (spec/harness §1, S8, S9). The source may itself be in a turn. @public
+ * is no such entry; OPEN_TURN: it lies inside a turn (spec/harness §1, S8, S9). The source may itself be in a turn.
  */
 export function planFork(
   entries: readonly LogEntry[],
@@ -31,7 +31,7 @@ export function planFork(
   );
 }
 
-/** Header of a fork. @public */
+/** Header of a fork. */
 export function forkHeader(
   source: SessionHeader,
   child: { readonly id: string; readonly createdAt: number; readonly seedLength: number },
@@ -46,7 +46,7 @@ export function forkHeader(
   };
 }
 
-/** Header of the session that an imported log goes on in; what the log had inherited stays so. @public */
+/** Header of the session that an imported log goes on in; what the log had inherited stays so. */
 export function importHeader(
   source: SessionHeader,
   session: { readonly id: string; readonly createdAt: number },
@@ -65,7 +65,7 @@ const opening = new Set<string>([
 
 /**
  * The mark that follows a seed, also an empty one; none when the seed has ended with one and nothing was done since, so that a
- * session that is only reopened gets no second (S5, S6). @public
+ * session that is only reopened gets no second (S5, S6).
  */
 export function endSeed(seed: readonly LogEntry[]): readonly NewEntry[] {
   const last = seed.findLast((entry) => !opening.has(entry.type));
@@ -76,7 +76,7 @@ export function endSeed(seed: readonly LogEntry[]): readonly NewEntry[] {
  * The folds a session starts from over a seed that ends between turns. A `fork` inherits the transcript, the todo list and the
  * header in force: inbox, reminders and jobs are its own and empty. An `import` goes on with its log's own: what waits in
  * its inbox waits for the next wake, its reminders stay; of its jobs only the numbers, for none of them lives on. Place,
- * verdicts on operations and wakes are new to both (spec/harness §§1, 11, jobs J29, schedule C15). @public
+ * verdicts on operations and wakes are new to both (spec/harness §§1, 11, jobs J29, schedule C15).
  */
 export function seedFolds(
   kind: "fork" | "import",
@@ -102,7 +102,7 @@ export function seedFolds(
 
 /**
  * `fold` over a whole log, of which `before` are the entries before this one: where a seeded session opens, its folds are those of a
- * seed, whatever the log it began with had been through. @public
+ * seed, whatever the log it began with had been through.
  */
 export function foldWhole(
   folds: SessionFolds,

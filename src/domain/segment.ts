@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 
 export { segmentText } from "../contracts/archive.js";
 
-/** Name of a segment: the SHA-256 of its text, hex. @public */
+/** Name of a segment: the SHA-256 of its text, hex. */
 export function segmentName(text: string): string {
   return bytesToHex(sha256(utf8ToBytes(text)));
 }

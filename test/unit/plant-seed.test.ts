@@ -1,4 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ArchivedViews } from "../../src/client/archived-view.js";
+import { queries } from "../../src/contracts/names.js";
+import { openArchive } from "../../src/store/archive.js";
+import { openDirectoryStore } from "../../src/store/directory.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import { bodiesToStore, makeCheckpoint } from "../../src/domain/checkpoint.js";
 import { restoreSession } from "../../src/domain/checkpoint-restore.js";
@@ -86,6 +93,33 @@ describe("a planted seed", () => {
       expect(again.log.surface.digest()).toBe(session.log.surface.digest());
       expect(viewOf(session, undefined).lastSeq).toBe(whole.length - 1);
       expect(projectionsOf(session).asOfSeq).toBe(whole.length - 1);
+    },
+  );
+
+  test.each(["fork", "import"] as const)(
+    "of a %s is no part of what its archived session shows, but what it began with",
+    async (kind) => {
+      const folder = await mkdtemp(join(tmpdir(), "longhaul-seed-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const archive = openArchive(await openDirectoryStore(folder));
+      const planted = plantSeed(seedOf(kind, source().log.entries));
+      const session = openFrom(planted);
+      let segment = "";
+      for (const [run, entries] of [
+        ["seed", planted.log.entries],
+        ["r1", session.log.entries],
+      ] as const) {
+        const [from, to] = [entries[0]?.seq ?? 0, entries.at(-1)?.seq ?? 0];
+        const header = { v: 1, session: "c1", run, from, to, previous: segment } as const;
+        segment = await archive.write(header, entries);
+      }
+      const { lastSeq } = session.log;
+      const rest = { v: 1, session: "c1", status: "completed", startedAt: 0, closedAt: 1 } as const;
+      const views = new ArchivedViews(archive);
+      const shown = async (name: string): Promise<unknown> =>
+        views.answer({ ...rest, run: "r1", segment, lastSeq }, name, {});
+      expect(await shown(queries.projections)).toEqual(projectionsOf(session));
+      expect(await shown(queries.view)).toEqual({ ...viewOf(session, undefined), state: "closed" });
     },
   );
 
