@@ -3,6 +3,7 @@ import type { Archive, ArchivedSession } from "../contracts/archive.js";
 import type { LogEntry } from "../contracts/log.js";
 import { queries } from "../contracts/names.js";
 import type { LogPage, LogQuery, SessionView } from "../contracts/session.js";
+import { isTransient } from "./session-source.js";
 
 /** The run in which a session ended. */
 export interface EndedRun {
@@ -24,6 +25,8 @@ const segmentBytes = 4 * 1024 * 1024;
 const pageEntries = 1_000;
 /** Of one call: a worker that can answer runs in this process. */
 const callDeadlineMs = 10_000;
+/** A query may be lost with a worker, and while one evicts the run. */
+const maxAttempts = 3;
 
 /**
  * Archives what is left of an ended session's log, then marks the session as archived. Whoever does the same at the same time
@@ -101,14 +104,20 @@ function page(deps: ArchiveEndedDeps, ended: EndedRun, after: number): Promise<L
   return ask<LogPage>(deps, ended, queries.log, query);
 }
 
-function ask<T>(
+async function ask<T>(
   { client, signal }: ArchiveEndedDeps,
   { session, run }: EndedRun,
   name: string,
   argument: object,
 ): Promise<T> {
   const handle = client.workflow.getHandle(session, run);
-  return bounded(client, signal, () => handle.query<T, [object]>(name, argument));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await bounded(client, signal, () => handle.query<T, [object]>(name, argument));
+    } catch (error) {
+      if (signal.aborted || attempt === maxAttempts || !isTransient(error)) throw error;
+    }
+  }
 }
 
 async function isLast(

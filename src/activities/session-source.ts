@@ -65,7 +65,8 @@ export function createSessionSource(client: Client): SessionSource {
 /** Numbers of google.rpc.Code. */
 const transientCodes = new Set([1, 4, 8, 14]);
 
-function isTransient(error: unknown): boolean {
+/** May the same query be answered a moment later? */
+export function isTransient(error: unknown): boolean {
   if (error instanceof QueryNotRegisteredError) return error.message.includes(askAgain);
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) return transientCodes.has(cause.code);

@@ -262,6 +262,7 @@ describe("show", () => {
       state: "closed",
       archived: true,
       closedAt: 5,
+      live: false,
     });
   });
 

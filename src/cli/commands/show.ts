@@ -23,7 +23,8 @@ export const showCommand = command({
   options: { ...jsonOption, ...homeOption },
   details: [
     "How a session ended is what Temporal says. When nobody answers for it within 5 s, what Temporal knows is shown,",
-    'with the reason on stderr; "live" is then false in JSON, and the exit code is 0.',
+    'with the reason on stderr; "live" is then false in JSON, and the exit code is 0. What Temporal has deleted is shown',
+    "from the archive.",
   ],
   async run(context, words, options) {
     const { io } = context;
@@ -56,7 +57,9 @@ export const showCommand = command({
             ...(end === undefined && record.archived !== true ? {} : endOf(record)),
           };
       const address = url === undefined ? {} : { temporalUi: url };
-      io.stdout.write(`${JSON.stringify({ ...known, live: !silent, ...address }, undefined, 2)}\n`);
+      io.stdout.write(
+        `${JSON.stringify({ ...known, live: !silent && record.archived !== true, ...address }, undefined, 2)}\n`,
+      );
       return 0;
     }
     const terminal = terminalOf(io.stdout, io.env);
