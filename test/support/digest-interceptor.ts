@@ -40,12 +40,12 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
           const ask = (name: string, query?: LogQuery): unknown =>
             activator.queryHandlers.get(name)?.handler(query);
           const entries: LogEntry[] = [];
-          // What a run got from the one before is no entry of its own: then a page is empty.
           for (let more = true; more;) {
             const page = ask(queries.log, { after, limit: 1_000 }) as LogPage | undefined;
             entries.push(...(page?.entries ?? []));
-            after = entries.at(-1)?.seq ?? after;
-            more = page !== undefined && page.entries.length > 0 && after < page.lastSeq;
+            // What the runs before have archived is not this one's.
+            after = page?.archived?.to ?? page?.entries.at(-1)?.seq ?? after;
+            more = page !== undefined && after < page.lastSeq;
           }
           const textOf = (name: string): string => JSON.stringify(ask(name)) ?? "";
           digest.activated({
