@@ -18,7 +18,7 @@ const turn = (said: string) => ({
   ],
 });
 
-describe.concurrent("a session whose runs end at every step edge", () => {
+describe.concurrent("a session whose runs end at every step edge", { timeout: 300_000 }, () => {
   test("shows the model the same messages from any process, also from one that knows nothing of it", async ({
     lab,
   }) => {
@@ -31,21 +31,20 @@ describe.concurrent("a session whose runs end at every step edge", () => {
     };
     try {
       const first = await start();
-      const session = await open(lab, place, ["one", "two", "three", "four", "five"]);
+      const session = await open(lab, place, ["one", "two", "three", "four"]);
       await say(session, "one");
-      await say(session, "two");
       await first.kill();
       await start();
-      await say(session, "three");
+      await say(session, "two");
       await start();
+      await say(session, "three");
       await say(session, "four");
-      await say(session, "five");
       const entries = await logAfter(lab, session);
-      expect(endsOf(entries)).toEqual(Array.from({ length: 5 }, () => ({ kind: "completed" })));
-      expect((await lab.store.list(session.id, "segment/")).length).toBeGreaterThan(9);
+      expect(endsOf(entries)).toEqual(Array.from({ length: 4 }, () => ({ kind: "completed" })));
+      expect((await lab.store.list(session.id, "segment/")).length).toBeGreaterThan(7);
       const requests = await lab.requests(session.id);
-      expect(requests.length).toBeGreaterThanOrEqual(10);
-      expect(requests.at(-1)?.messages.length).toBe(19);
+      expect(requests.length).toBeGreaterThanOrEqual(8);
+      expect(requests.at(-1)?.messages.length).toBe(15);
       expect(
         compareRequests(
           witnessRequests(entries),
