@@ -58,6 +58,7 @@ describe("slash commands", () => {
     ["/open 12", { type: "open", number: 12 }],
     ["/open", { type: "open", number: undefined }],
     ["/TODO ", { type: "todo" }],
+    ["/compact", { type: "compact" }],
     ["/exit", { type: "quit" }],
     ["/etc/passwd is wrong", { type: "message", text: "/etc/passwd is wrong" }],
     [" /todo", { type: "message", text: " /todo" }],

@@ -216,6 +216,29 @@ describe("the chat window", () => {
     expect(await at.done).toBe(0);
   });
 
+  it("compacts on demand, says when there was nothing to do, and interrupts it with Ctrl-C", async () => {
+    const ends: (() => void)[] = [];
+    let interrupts = 0;
+    const at = onTerminal({
+      compact: () => new Promise((resolve) => ends.push(() => resolve({ changed: false }))),
+      interrupt: () => {
+        interrupts += 1;
+        ends.shift()?.();
+        return Promise.resolve({ ok: true, result: "requested", removed: 0 });
+      },
+    });
+    at.keys.push("/compact\r");
+    await expect.poll(() => ends.length).toBe(1);
+    ends.shift()?.();
+    await at.shows("there is nothing to compact");
+    at.keys.push("/compact\r");
+    await expect.poll(() => ends.length).toBe(1);
+    at.keys.push("\u0003");
+    await expect.poll(() => interrupts).toBe(1);
+    at.keys.push("\u0003");
+    expect(await at.done).toBe(0);
+  });
+
   it("empties the line with Ctrl-C when nothing runs, and leaves when it is empty", async () => {
     const at = onTerminal();
     at.keys.push("half a thought");

@@ -32,6 +32,20 @@ describe("a scripted model", () => {
     expect(await say(scenario, { turn: 1, step: 1 })).toBe("one");
   });
 
+  test("answers every summary alike, by none of its steps; SCENARIO_EXHAUSTED where it has no answer", async () => {
+    const scenario: Scenario = {
+      name: "test",
+      summary: { text: "turn ${turn} in short" },
+      turns: [{ steps: [{ text: "one" }] }],
+    };
+    const asked = { turn: 7, step: 3, summary: true } as const;
+    expect(await say(scenario, asked)).toBe("turn 7 in short");
+    expect(await say(scenario, { turn: 1, step: 1 })).toBe("one");
+    const { summary: _, ...without } = scenario;
+    const outcome = await ask(without, asked);
+    expect(outcome).toMatchObject({ kind: "failure", failure: { code: "SCENARIO_EXHAUSTED" } });
+  });
+
   test("gives calls default ids, JSON arguments or raw ones, and finishes tool-calls", async () => {
     const calls = [
       { tool: "bash", args: { command: "ls", deep: { list: [1, "a"] } } },
