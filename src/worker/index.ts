@@ -213,6 +213,8 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
     throw error;
   }
   const stop = (): void => {
+    // First: nobody here answers its queries any more.
+    void endedSessions?.stop();
     for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
     stopping.abort();
   };
