@@ -105,12 +105,12 @@ describe("a planted seed", () => {
       const planted = plantSeed(seedOf(kind, source().log.entries));
       const session = openFrom(planted);
       let segment = "";
-      for (const [run, entries] of [
+      for (const [name, entries] of [
         ["seed", planted.log.entries],
         ["r1", session.log.entries],
       ] as const) {
         const [from, to] = [entries[0]?.seq ?? 0, entries.at(-1)?.seq ?? 0];
-        const header = { v: 1, session: "c1", run, from, to, previous: segment } as const;
+        const header = { v: 1, session: "c1", run: name, from, to, previous: segment } as const;
         segment = await archive.write(header, entries);
       }
       const { lastSeq } = session.log;
