@@ -7,7 +7,12 @@ import type { SessionConfig, SessionLimits } from "./contracts/config.js";
 import { LonghaulError } from "./contracts/errors.js";
 import type { RequestConfig } from "./contracts/header.js";
 import type { JobsConfig } from "./contracts/jobs.js";
-import { jobsConfigSchema, scheduleSchema, timeContextSchema } from "./contracts/schemas/config.js";
+import {
+  compactionSchema,
+  jobsConfigSchema,
+  scheduleSchema,
+  timeContextSchema,
+} from "./contracts/schemas/config.js";
 import { checkTodoPolicy } from "./domain/todo.js";
 import { makeDirectory } from "./store/make-directory.js";
 
@@ -28,6 +33,8 @@ export interface FileConfig {
   /** Reminders, and the time for the model (docs/reminders.md). */
   readonly schedule?: Exclude<SessionConfig["schedule"], undefined>;
   readonly timeContext?: Exclude<SessionConfig["timeContext"], undefined>;
+  /** When a transcript is shortened (docs/compaction.md). */
+  readonly compaction?: Exclude<SessionConfig["compaction"], undefined>;
   /** By the provider's name (docs/models.md). */
   readonly providers?: Readonly<Record<string, ProviderChoices>>;
   /** By `provider/model`. */
@@ -116,6 +123,10 @@ allowParallelInProgress: true
 # schedule: true
 # timeContext: true
 
+# When is a long transcript shortened and summarised by its model? Default: before it fills 80 % of the model's context
+# window, and when a request was refused as too large; false: only by longhaul compact (docs/compaction.md).
+# compaction: { thresholdRatio: 0.7 }
+
 # Where a provider is, and what is known of a model (docs/models.md). Keys are never here: they are in the environment.
 # providers: { deepseek: { baseUrl: https://proxy.example.org } }
 # models: { provider/model: { contextWindow: 128000, maxTokens: 8000 } }
@@ -165,6 +176,7 @@ const ownKeys = {
   jobs: jobsConfigSchema.exactOptional(),
   schedule: scheduleSchema.exactOptional(),
   timeContext: timeContextSchema.exactOptional(),
+  compaction: compactionSchema.exactOptional(),
 };
 const providerTables = {
   providers: z.record(name, z.strictObject(providerKeys)).exactOptional(),

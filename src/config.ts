@@ -106,6 +106,7 @@ export function sessionConfig(
     ...(file.jobs === undefined ? {} : { jobs: file.jobs }),
     ...(file.schedule === undefined ? {} : { schedule: file.schedule }),
     ...(file.timeContext === undefined ? {} : { timeContext: file.timeContext }),
+    ...(file.compaction === undefined ? {} : { compaction: file.compaction }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { defaultLimits, type SessionConfig, type SessionLimits } from "../contracts/config.js";
 import { LonghaulError } from "../contracts/errors.js";
+import { loadCompactionConfig } from "../domain/compaction-config.js";
 import { loadJobsConfig } from "../domain/job-config.js";
 import { loadScheduleConfig } from "../domain/schedule-config.js";
 import { timeContextProblem } from "../domain/time-context-config.js";
@@ -17,8 +18,8 @@ export interface SessionChoices extends Partial<
 
 /**
  * A complete session configuration. World tools are on when a workspace (`cwd`, absolute on the host) is given.
- * Throws INVALID_CONFIG for a model that is not `provider/model`, and for settings of jobs, reminders and
- * the time for the model that cannot be.
+ * Throws INVALID_CONFIG for a model that is not `provider/model`, and for settings of jobs, reminders,
+ * compaction and the time for the model that cannot be.
  */
 export function defineSessionConfig(choices: SessionChoices): SessionConfig {
   const { model, limits, ...rest } = choices;
@@ -26,6 +27,8 @@ export function defineSessionConfig(choices: SessionChoices): SessionConfig {
   if (!jobs.ok) throw new LonghaulError(jobs.code, jobs.message);
   const schedule = loadScheduleConfig(choices.schedule);
   if (!schedule.ok) throw new LonghaulError(schedule.code, schedule.message);
+  const compaction = loadCompactionConfig(choices.compaction);
+  if (!compaction.ok) throw new LonghaulError(compaction.code, compaction.message);
   const timeContext = timeContextProblem(choices.timeContext);
   if (timeContext !== undefined) throw new LonghaulError("INVALID_CONFIG", timeContext);
   return {

@@ -184,6 +184,11 @@ describe("a mistake in config.yaml", () => {
       /config\.yaml:2:9: \$\.jobs\.waitTimeoutMs exceeds maxWaitTimeoutMs \(5\)$/,
     ],
     [
+      "a share of the window for compaction",
+      `${policy}compaction: { thresholdRatio: 2 }\n`,
+      /config\.yaml:2:\d+: \$\.compaction.*`thresholdRatio` is a number above 0, at most 1$/,
+    ],
+    [
       "a limit of reminders",
       `${policy}schedule:\n  maxActive: 0\n`,
       /config\.yaml:3:3: \$\.schedule\.maxActive expected a whole number from 1 to 1000, got 0$/,
@@ -274,6 +279,7 @@ limits: { maxModelRetries: 0, maxParallelToolCalls: 2 }
 jobs: { completionDelivery: quiet, maxConcurrentJobsPerOwner: 3 }
 schedule: { maxActive: 5 }
 timeContext: true
+compaction: { thresholdRatio: 0.7, prune: false }
 `);
     expect(sessionConfig(settings, { model: { provider: "p", model: "m" } })).toEqual({
       request: {
@@ -294,6 +300,7 @@ timeContext: true
       jobs: { completionDelivery: "quiet", maxConcurrentJobsPerOwner: 3 },
       schedule: { maxActive: 5 },
       timeContext: true,
+      compaction: { thresholdRatio: 0.7, prune: false },
     });
   });
 
