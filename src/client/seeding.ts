@@ -3,12 +3,14 @@ import type { SessionConfig } from "../contracts/config.js";
 import { LonghaulError, type Refusal } from "../contracts/errors.js";
 import type { LogEntry, SessionHeader } from "../contracts/log.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
+import type { Store } from "../contracts/store.js";
 import { bodiesToStore, makeCheckpoint, type Checkpoint } from "../domain/checkpoint.js";
 import { loadLog, type SessionLog } from "../domain/log.js";
 import { importLog } from "../domain/log-text.js";
 import { closeLog, factsOf, plantSeed, seedConfig, stretchesOf } from "../domain/plant-seed.js";
 import { forkHeader, importHeader, planFork } from "../domain/seed.js";
 import type { Session } from "../domain/session.js";
+import { readStream } from "../store/stream-reader.js";
 import { usedId, type SeedSource } from "./create-session.js";
 import type { CreateSessionOptions, ForkOptions, ImportNotes, ImportOptions } from "./types.js";
 import type { Wire } from "./wire.js";
@@ -23,6 +25,7 @@ export interface SeedDeps {
   /** It knows archived sessions too. */
   readonly wire: Pick<Wire, "record">;
   readonly archive: Archive;
+  readonly store: Store;
   readonly now: () => number;
 }
 
@@ -48,7 +51,9 @@ export function planForking(
       config,
       parentSession: source,
     },
-    seed: seedSource(deps, "fork", log, config, headerOf),
+    seed: seedSource(deps, "fork", log, config, headerOf, (id) =>
+      copyPictures(deps.store, source, id, log),
+    ),
   };
 }
 
@@ -78,11 +83,13 @@ function seedSource(
   log: SessionLog,
   config: SessionConfig,
   headerOf: (id: string) => SessionHeader,
+  bring: (id: string) => Promise<void> = () => Promise.resolve(),
 ): SeedSource {
   return {
     kind,
     async plant(id) {
       await refuseUsed(wire, id);
+      await bring(id);
       const header = { ...headerOf(id), ...(config.cwd === undefined ? {} : { cwd: config.cwd }) };
       return storeSeed(archive, plantSeed({ kind, header, config, log }));
     },
@@ -122,4 +129,26 @@ async function storeSeed(archive: Archive, session: Session): Promise<Checkpoint
 function accepted<T extends { readonly ok: true }>(result: T | Refusal): T {
   if (result.ok) return result;
   throw new LonghaulError(result.code, result.message);
+}
+
+/** What the model may be shown: pictures are read from the session's own streams. One that is gone is left out, as in a request. */
+async function copyPictures(
+  store: Store,
+  source: string,
+  id: string,
+  { surface }: SessionLog,
+): Promise<void> {
+  const blocks = surface.nodes.flatMap(({ message }) =>
+    message.role === "user" ? message.content : [],
+  );
+  const pictures = blocks.flatMap((block) =>
+    block.type === "tool-result" ? (block.images ?? []) : [],
+  );
+  for (const stream of new Set(pictures.map((picture) => picture.stream))) {
+    if ((await store.size(source, stream)) === undefined) continue;
+    let offset = 0;
+    for await (const piece of readStream(store, source, stream))
+      offset = await store.append(id, stream, offset, piece);
+    await store.sync(id, stream);
+  }
 }

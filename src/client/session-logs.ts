@@ -62,8 +62,9 @@ export class SessionLogs {
   }
 
   #seedDeps(what: string): SeedDeps {
-    const { wire, archive } = this.#deps;
-    if (archive !== undefined) return { wire, archive, now: () => Date.now() };
+    const { wire, archive, store } = this.#deps;
+    if (archive !== undefined && store !== undefined)
+      return { wire, archive, store, now: () => Date.now() };
     throw new LonghaulError(
       "ARCHIVE_UNAVAILABLE",
       `${what} puts the log it begins with into the store, and this client was connected without one; give LonghaulClient.connect the store of the workers`,

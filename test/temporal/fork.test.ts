@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { LogEntry } from "../../src/contracts/log.js";
@@ -134,16 +136,39 @@ describe.concurrent("a fork", () => {
     }
   });
 
+  test("has the pictures that the model was shown", async ({ lab }) => {
+    const source = await lab.session({
+      turns: [
+        { steps: [{ calls: [{ tool: "read", args: { path: "a.png" } }] }, { text: "seen" }] },
+        { repeat: 5, steps: [{ text: "on" }] },
+      ],
+    });
+    const png = Buffer.from("89504e470d0a1a0a0000000d4948445200000003000000020802000000", "hex");
+    await writeFile(join((await source.view()).config.cwd ?? "", "a.png"), png);
+    const [picture] = (await lab.play(source)).flatMap((entry) => {
+      if (entry.type !== "tool/result") return [];
+      const [block] = entry.data.message.content;
+      return block?.type === "tool-result" ? (block.images ?? []) : [];
+    });
+    const forked = await fork(lab, source.id);
+    const again = await fork(lab, forked.id);
+    for (const { id } of [forked, again])
+      expect(
+        Buffer.from(await lab.store.read(id, picture?.stream ?? "", 0, 1_000)).equals(png),
+      ).toBe(true);
+    await lab.play(again, "go on");
+  });
+
   test("with texts too long for a checkpoint and a transcript of many segments has them all", async ({
     lab,
   }) => {
-    const long = "word ".repeat(50_000);
+    const long = "word ".repeat(160_000);
     const source = await lab.session({
       turns: [{ repeat: 20, steps: [{ text: `${long}\${turn}` }] }],
     });
-    for (let turn = 1; turn <= 18; turn++) {
+    for (let turn = 1; turn <= 6; turn++) {
       await lab.play(source, `go ${turn}`);
-      if (turn === 9) await rollOverNow(lab.handle(source.id));
+      if (turn === 3) await rollOverNow(lab.handle(source.id));
     }
     const system = "You are ".repeat(4_000);
     const forked = await fork(lab, source.id, { config: { system } });
@@ -151,7 +176,7 @@ describe.concurrent("a fork", () => {
     const segments = await lab.store.list(forked.id, "segment/");
     expect(segments.length).toBe(2);
     await lab.play(forked, "one more");
-    expect((await lab.requests(forked.id)).at(-1)?.messages).toHaveLength(37);
+    expect((await lab.requests(forked.id)).at(-1)?.messages).toHaveLength(13);
     expect((await forked.view()).config.system).toBe(system);
   });
 
