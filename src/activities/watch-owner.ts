@@ -50,7 +50,9 @@ async function isKnown(
 ): Promise<boolean | undefined> {
   try {
     const handle = client.workflow.getHandle(sessionId);
-    const { jobs } = await unbound(client, () => handle.query<JobsView>(queries.jobs));
+    const { jobs, state } = await unbound(client, () => handle.query<JobsView>(queries.jobs));
+    // A parked session may not be able to read which jobs it has.
+    if (state === "faulted") return undefined;
     return jobs.some(({ workflowId }) => workflowId === jobWorkflowId(sessionId, jobId, nonce));
   } catch {
     return undefined;

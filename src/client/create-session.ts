@@ -19,6 +19,8 @@ export interface SessionMemo {
   readonly title?: string;
   readonly host?: string;
   readonly parent?: string;
+  /** When it was created, epoch ms: the start of a later run says nothing of it. */
+  readonly createdAt?: number;
 }
 
 /** What a session begins with that has the log of another. */
@@ -68,6 +70,7 @@ export async function startSession(
           seed: seed.kind,
         };
   const memo: SessionMemo = {
+    createdAt: Date.now(),
     ...(title === undefined ? {} : { title }),
     ...(host === undefined ? {} : { host }),
     ...(parentSession === undefined ? {} : { parent: parentSession }),

@@ -77,6 +77,8 @@ export function listQuery(
   now: number = Date.now(),
 ): string {
   const terms = [`WorkflowType = '${workflowTypes.session}'`];
+  // Of a session that goes on in a new run only that one counts.
+  if (state === undefined) terms.push("ExecutionStatus != 'ContinuedAsNew'");
   if (state !== undefined) terms.push(stateTerm(state, attributes.includes("LonghaulState")));
   if (overdue === true) {
     terms.push("ExecutionStatus = 'Running'");
@@ -90,6 +92,7 @@ export function listQuery(
 /** Exported for tests. */
 export function summarize(info: SessionInfo): SessionSummary {
   const { memo = {}, searchAttributes: attributes } = info;
+  const { createdAt } = memo;
   const title = textOf(memo["title"]);
   const host = firstText(attributes["LonghaulHost"]) ?? textOf(memo["host"]);
   const next = firstTime(attributes["LonghaulNextReminder"]);
@@ -97,7 +100,7 @@ export function summarize(info: SessionInfo): SessionSummary {
   return {
     id: info.workflowId,
     state: stateOf(info.status.name, firstText(attributes["LonghaulState"])),
-    startedAt: info.startTime.getTime(),
+    startedAt: typeof createdAt === "number" ? createdAt : info.startTime.getTime(),
     ...(next === undefined || info.closeTime !== undefined ? {} : { nextReminder: next }),
     ...(title === undefined ? {} : { title }),
     ...(host === undefined ? {} : { host }),

@@ -23,6 +23,8 @@ export function currentDetails(
     parts.push(`Host: \`${place.host}\`${place.cold ? " (does not answer)" : ""}`);
   }
   if (session.fault !== undefined) parts.push(`Fault: ${oneLine(session.fault.message, 500)}`);
+  if (session.stays !== undefined)
+    parts.push(`Does not go on in a new run: ${oneLine(session.stays, 500)}`);
   if (todo.todos !== null && todo.todos.length > 0) {
     parts.push("### Todo", todo.todos.map(todoLine).join("\n"));
   }

@@ -120,6 +120,8 @@ export class Session {
   routes: readonly ModelRoute[] = [];
   /** Texts of the checkpoint that is being made, JSON by name, for the archive to fetch. */
   leaving: ReadonlyMap<string, string> | undefined;
+  /** Why the last attempt to go on in a new run came to nothing. */
+  stays: string | undefined;
   /** The log could not be read: nothing is added to it. */
   frozen = false;
   /** The tool table is to be asked for again before the next step. */

@@ -86,8 +86,9 @@ export class RollOver {
     }
     this.#asked = false;
     this.#opensAt = session.now + pauseMs;
-    if (!made.ok && session.closing === undefined)
-      log.warn(`session ${session.id} does not roll over: ${made.message}`);
+    if (made.ok || session.closing !== undefined) return;
+    session.stays = made.message;
+    log.warn(`session ${session.id} does not roll over: ${made.message}`);
   }
 
   get #isWanted(): boolean {

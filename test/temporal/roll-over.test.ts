@@ -3,11 +3,13 @@ import { dirname, join } from "node:path";
 import { describe, expect } from "vitest";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { ModelRequest } from "../../src/contracts/model.js";
-import { commands, signals } from "../../src/contracts/names.js";
+import { defaultLimits } from "../../src/contracts/config.js";
+import { commands, queues, signals } from "../../src/contracts/names.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { gatedTool } from "../support/gated-tool.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { command, remind, remindersOn, shownTo, untilTurn } from "../support/reminder-script.js";
+import { takeSharedQueue } from "../support/shared-queue.js";
 import { test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.js";
@@ -209,6 +211,41 @@ describe.concurrent("a session that goes on in a new run", () => {
     for (const seq of seqs) expect(spliced).toContain(seq);
     expect((await lab.runs(session.id)).length).toBeGreaterThan(5);
     await lab.witness(session);
+  });
+
+  test("is one row in the list, with the time it was created and the title it had", async ({
+    lab,
+  }) => {
+    const config = {
+      request: { provider: "scripted", model: await lab.scenario(threeTurns) },
+      allowParallelInProgress: true,
+      worldTools: false,
+      outsideWorkspace: false,
+      deny: [],
+      ask: [],
+      limits: defaultLimits,
+      ...always,
+    };
+    const giveUp = await takeSharedQueue();
+    const place = await lab.place({ sessionQueue: queues.sessions });
+    const before = Date.now();
+    const session = await lab.client.createSession({ config, title: "Long one" });
+    lab.adopt(session.id);
+    await eventually(async () => expect((await session.view()).ready).toBe(true));
+    const created = Date.now();
+    await session.followup("b");
+    await session.waitIdle();
+    await settled(lab, session);
+    expect((await lab.runs(session.id)).length).toBeGreaterThan(1);
+    await eventually(async () => {
+      const rows = (await lab.client.list()).filter(({ id }) => id === session.id);
+      expect(rows).toHaveLength(1);
+      expect(rows[0]).toMatchObject({ title: "Long one" });
+      expect(rows[0]?.startedAt).toBeGreaterThanOrEqual(before);
+      expect(rows[0]?.startedAt).toBeLessThanOrEqual(created);
+    });
+    await place.stop();
+    await giveUp();
   });
 
   test("stays in its run while the store cannot be written, and leaves it when it can", async ({

@@ -101,7 +101,7 @@ describe("the list", () => {
     expect(listQuery({ state: "idle" }, registered)).toContain("LonghaulState = 'idle'");
     expect(listQuery({ state: "idle" }, [])).not.toContain("Longhaul");
     expect(listQuery({ query: "A = 1 OR B = 2" }, registered)).toBe(
-      "WorkflowType = 'session' AND (A = 1 OR B = 2)",
+      "WorkflowType = 'session' AND ExecutionStatus != 'ContinuedAsNew' AND (A = 1 OR B = 2)",
     );
   });
 });
