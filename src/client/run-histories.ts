@@ -15,6 +15,9 @@ export interface RunHistory {
   readonly archives: readonly ArchiveLogInput[];
 }
 
+/** A history may have 50 MB. */
+const leastPatienceMs = 60_000;
+
 /** Histories of a session's runs, the newest first, back to the first that Temporal still has; none when it has forgotten all. */
 export async function* runHistories(
   client: Client,
@@ -22,6 +25,7 @@ export async function* runHistories(
   session: string,
   timeoutMs: number,
 ): AsyncGenerator<RunHistory, void, undefined> {
+  const patienceMs = Math.max(timeoutMs, leastPatienceMs);
   let run: string | undefined;
   do {
     const runId: string | undefined = run;
@@ -29,14 +33,14 @@ export async function* runHistories(
     const found = await attemptUntil(
       bounds,
       {
-        deadline: Date.now() + timeoutMs,
-        attemptMs: timeoutMs,
+        deadline: Date.now() + patienceMs,
+        attemptMs: patienceMs,
         gone: () => Promise.resolve(new LonghaulError("SESSION_NOT_FOUND", "no such run")),
         late: (last) =>
           Promise.resolve(
             new LonghaulError(
               "TEMPORAL_UNREACHABLE",
-              `Temporal did not give the history of session ${session} within ${timeoutMs / 1000} s (${last.message})`,
+              `Temporal did not give the history of session ${session} within ${patienceMs / 1000} s (${last.message})`,
             ),
           ),
       },

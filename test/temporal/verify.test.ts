@@ -59,6 +59,43 @@ describe.concurrent("verify", () => {
     });
   });
 
+  test("rebuilds what a compacted session had the model shown: shortened results, summaries, and what came after them, over runs and in a fork", async ({
+    lab,
+  }) => {
+    const words = "word ".repeat(80);
+    const print = {
+      tool: "bash",
+      args: { command: "yes abcdefghi | head -c 20000", description: "Print" },
+    };
+    const session = await lab.session({
+      contextWindow: 12_000,
+      summary: { text: "what was said so far" },
+      turns: [
+        { steps: [{ calls: [print] }, { calls: [print] }, { text: "done" }] },
+        { repeat: 20, steps: [{ text: `answer \${turn} ${words}` }] },
+      ],
+    });
+    await lab.play(session);
+    for (let turn = 2; turn <= 4; turn++) await lab.play(session, `go ${turn} ${words}`);
+    expect(await session.compact()).toMatchObject({ changed: true });
+    await lab.play(session, "on");
+    await rollOverNow(lab.handle(session.id));
+    expect(await session.compact()).toMatchObject({ changed: true });
+    await lab.play(session, "and on");
+    const entries = await lab.entries(session);
+    const count = (type: LogEntry["type"]): number =>
+      entries.filter((entry) => entry.type === type).length;
+    expect(count("compaction/prune")).toBeGreaterThan(0);
+    expect(count("compaction/summary")).toBe(2);
+    const report = await lab.client.verify(session.id);
+    expect(report.checks.at(-1)?.text).toContain("it shows what its log says");
+    expect(report.ok).toBe(true);
+    const forked = await lab.client.fork(session.id);
+    lab.adopt(forked.id);
+    await lab.play(forked, "another way");
+    expect(await lab.client.verify(forked.id)).toMatchObject({ ok: true });
+  });
+
   test("finds a byte that was changed in a segment, and a segment that is gone", async ({
     lab,
   }) => {
