@@ -4,7 +4,6 @@ import {
   CancellationScope,
   condition,
   defineQuery,
-  defineSignal,
   defineUpdate,
   log,
   setHandler,
@@ -55,6 +54,7 @@ import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
 import { EffectPump } from "./pump.js";
 import { fetchBodies, RollOver } from "./roll-over.js";
+import { setSignalHandlers } from "./signal-handlers.js";
 import { openTable } from "./tool-table.js";
 
 /** What a closed session returns; everything else is in its log. */
@@ -235,15 +235,35 @@ function setHandlers(
   rollOver: RollOver,
   show: () => void,
 ): void {
+  const handle = (command: Command, argument: unknown): ReturnType<Command> => {
+    const verdict = command(session, argument);
+    show();
+    return verdict;
+  };
+  const told = new Map<string, (argument: unknown) => void>();
   for (const [name, command] of handlers) {
-    const handle = (argument: unknown): ReturnType<Command> => {
-      const verdict = command(session, argument);
-      show();
-      return verdict;
-    };
+    told.set(name, (argument) => {
+      rollOver.countSignal();
+      const many = batched.has(name) && Array.isArray(argument);
+      for (const one of many ? argument : [argument]) {
+        const before = session.log.lastSeq;
+        const verdict = handle(command, one);
+        if (!verdict.ok && session.log.lastSeq === before && isErrorCode(verdict.code))
+          session.record(rejection(name, one, { ...verdict, code: verdict.code }));
+      }
+    });
+  }
+  told.set(signals.rollOver, () => rollOver.ask());
+  told.set(signals.jobReport, (report) => {
+    rollOver.countSignal();
+    for (const line of reportJob(session, report)) log.warn(`session ${session.id}: ${line}`);
+    show();
+  });
+  setSignalHandlers(told);
+  for (const [name, command] of handlers) {
     const answer = (argument: unknown): ReturnType<Command> => {
       rollOver.countUpdate();
-      return handle(argument);
+      return handle(command, argument);
     };
     setHandler(defineUpdate<ReturnType<Command>, [unknown]>(name), answer, {
       validator: (argument) => {
@@ -251,23 +271,7 @@ function setHandlers(
         if (refusal !== undefined) throw failure(refusal);
       },
     });
-    setHandler(defineSignal<[unknown]>(name), (argument) => {
-      rollOver.countSignal();
-      const many = batched.has(name) && Array.isArray(argument);
-      for (const one of many ? argument : [argument]) {
-        const before = session.log.lastSeq;
-        const verdict = handle(one);
-        if (!verdict.ok && session.log.lastSeq === before && isErrorCode(verdict.code))
-          session.record(rejection(name, one, { ...verdict, code: verdict.code }));
-      }
-    });
   }
-  setHandler(defineSignal(signals.rollOver), () => rollOver.ask());
-  setHandler(defineSignal<[unknown]>(signals.jobReport), (report) => {
-    rollOver.countSignal();
-    for (const line of reportJob(session, report)) log.warn(`session ${session.id}: ${line}`);
-    show();
-  });
   setHandler(defineQuery(queries.view), () => viewOf(session, input.title));
   setHandler(defineQuery(queries.log), (query?: LogQuery) =>
     logPage(session, query ?? { after: -1, limit: 1_000 }),

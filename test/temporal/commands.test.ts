@@ -57,6 +57,35 @@ describe.concurrent("every command is also a signal of the same name", () => {
     }
   });
 
+  test("signals of all names that came before a worker did are handled in the order they were sent, before updates", async ({
+    lab,
+  }) => {
+    const place = await lab.emptyPlace();
+    const session = await lab.session(texts, { ...bare, at: place, host: null, waitReady: false });
+    const handle = lab.handle(session.id);
+    const send = (id: string) =>
+      handle.signal(commands.send, { id, mode: "inject", content: `it is ${id}` });
+    await handle.signal(commands.suspend);
+    await send("emptied");
+    await handle.signal(commands.cancel, {});
+    await send("one");
+    await handle.signal(commands.resume);
+    await send("two");
+    const answered = session.followup("and three?", { id: "three" });
+    await place.start();
+    await answered;
+    await session.waitIdle();
+    const log = await lab.entries(session);
+    const types = log
+      .map(({ type }) => type)
+      .filter((type) => type === "session/live" || type === "agent/inbox/spliced");
+    expect(types.slice(0, 7).join()).toBe(
+      "session/live,agent/inbox/spliced,agent/inbox/spliced,agent/inbox/spliced,session/live,agent/inbox/spliced,agent/inbox/spliced",
+    );
+    expect(shownIds(log)).toEqual(["one", "two", "three"]);
+    await lab.witness(session);
+  });
+
   test("one signal may carry an array of commands, done in order", async ({ lab }) => {
     const session = await lab.session(texts, bare);
     await lab.handle(session.id).signal(commands.send, [
