@@ -35,6 +35,7 @@ export function createArchiveActivities(deps: ArchiveDeps): ArchiveActivities {
           () => archiveLog(deps, input, context.cancellationSignal, (reached) => (seq = reached)),
         ),
       );
+      return { segment: input.digest };
     },
     async "log.bodies"(input) {
       return await mapped(() =>

@@ -171,8 +171,8 @@ export interface SessionActivities {
 
 /** On the session workers' queue too: what leaves history, and comes back (design D8). */
 export interface ArchiveActivities {
-  /** Idempotent. Rejects with LOG_CORRUPT, not to be tried again, when what the session shows is not what the digest says. */
-  "log.archive"(input: ArchiveLogInput): Promise<void>;
+  /** Idempotent. Answers with `digest`. Rejects with LOG_CORRUPT, not to be tried again, when what the session shows is not what the digest says. */
+  "log.archive"(input: ArchiveLogInput): Promise<{ readonly segment: string }>;
   "log.bodies"(input: FetchBodiesInput): Promise<FetchBodiesAnswer>;
 }
 

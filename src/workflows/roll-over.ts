@@ -123,7 +123,7 @@ export class RollOver {
     const { runId } = workflowInfo();
     const header = { v: 1, session: session.id, run: runId, from, to } as const;
     const previous = session.segment;
-    const segment =
+    let segment =
       entries.length === 0 ? previous : segmentName(segmentText({ ...header, previous }, entries));
     const bodies = bodiesToStore(session);
     const stored = new Set(bodies.keys());
@@ -133,10 +133,11 @@ export class RollOver {
       session.leaving = bodies;
       const input = { from, to, previous, digest: segment, bodies: [...stored] };
       try {
-        await archiveCalls(`archive entries ${from} to ${to}`)["log.archive"]({
+        // Its name as it was written: a reset gives the run another id, and so the segment another name here.
+        ({ segment } = await archiveCalls(`archive entries ${from} to ${to}`)["log.archive"]({
           ...sessionRef(),
           ...input,
-        });
+        }));
       } catch (error) {
         return refuse("STORE_UNAVAILABLE", `the log cannot be archived: ${messageOf(error)}`);
       }

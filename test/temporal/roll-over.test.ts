@@ -213,6 +213,32 @@ describe.concurrent("a session that goes on in a new run", () => {
     await lab.witness(session);
   });
 
+  test("and then is reset to the end of the run before goes on from there, with the log as it was archived", async ({
+    lab,
+  }) => {
+    const session = await lab.session(threeTurns);
+    const before = await lab.play(session, "a");
+    await lab.handle(session.id).signal(signals.rollOver);
+    await eventually(async () => expect(await lab.runs(session.id)).toHaveLength(2));
+    const [first] = await lab.runs(session.id);
+    const last = first?.events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+    const runId =
+      first?.events?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
+    await lab.temporal.workflowService.resetWorkflowExecution({
+      namespace: "default",
+      workflowExecution: { workflowId: session.id, runId: runId ?? "" },
+      reason: "test",
+      requestId: session.id,
+      ...(last?.eventId ? { workflowTaskFinishEventId: last.eventId } : {}),
+    });
+    await session.followup("b");
+    await session.waitIdle();
+    const log = await lab.entries(session);
+    expect(log.slice(0, before.length)).toEqual(before);
+    expect(log.map(({ seq }) => seq)).toEqual(log.map((_, index) => index));
+    await lab.witness(session);
+  });
+
   test("is one row in the list, with the time it was created and the title it had", async ({
     lab,
   }) => {
