@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { WorkflowFailedError, type Client, type Connection } from "@temporalio/client";
+import type { Client, Connection } from "@temporalio/client";
 import type { Archive, ArchivedSession } from "../contracts/archive.js";
 import { LonghaulError } from "../contracts/errors.js";
 import {
@@ -10,20 +10,20 @@ import {
 } from "../contracts/names.js";
 import { parseInput } from "../contracts/schemas/parse.js";
 import { sessionIdSchema } from "../contracts/schemas/session.js";
-import type { LogPage, Projections, SessionView } from "../contracts/session.js";
+import type { LogPage, Projections } from "../contracts/session.js";
 import { openArchive } from "../store/archive.js";
 import { ArchivedWire } from "./archived-wire.js";
-import { attemptUntil, type Bounded } from "./attempts.js";
+import type { Bounded } from "./attempts.js";
 import { connectTemporal, registeredAttributes } from "./connect.js";
 import { startSession, type SeedSource } from "./create-session.js";
 import { Deployments } from "./deployments.js";
 import { findHosts } from "./hosts.js";
 import { listSessions } from "./list.js";
 import { overdueAmong } from "./overdue.js";
-import { pause } from "./pause.js";
 import { freeSessions } from "./rollout-free.js";
 import { rollOut, type RolloutEvent, type RolloutOptions } from "./rollout.js";
 import type { SessionsOnBuilds } from "./rollout-sessions.js";
+import { untilClosed, untilReady, type SessionEnds } from "./session-ends.js";
 import { SessionClient } from "./session-client.js";
 import { purgeSession } from "./purge.js";
 import { SessionLogs } from "./session-logs.js";
@@ -42,15 +42,10 @@ import type {
 } from "./types.js";
 import type { VerifyReport } from "./verify.js";
 import { Watchers } from "./watch.js";
-import { failureOf } from "./workflow-failure.js";
-import { notFound, TemporalWire, type Wire } from "./wire.js";
+import { TemporalWire, type Wire } from "./wire.js";
 
 /** Longest wait of one page of a watched log, ms: a worker that died while it held the session costs 2 s (facts §0.8). */
 const pageTimeoutMs = 4000;
-/** Longest a session takes to ask for its tools: 30 s each for the shared ones and a host (design D3). */
-const toolSearchMs = 60_000;
-/** A session that closes waits at most this long for its jobs (design D5). */
-const closeWaitMs = 90_000;
 
 /** Sessions over Temporal. One client serves any number of sessions; close it when done. */
 export class LonghaulClient implements AsyncDisposable {
@@ -262,12 +257,21 @@ export class LonghaulClient implements AsyncDisposable {
       this.#timeoutMs,
       seed,
     );
-    if (options.waitReady !== false) await this.#untilReady(id);
+    if (options.waitReady !== false) await untilReady(this.#ends(), id);
     return this.#sessionClient(id);
   }
 
+  #ends(): SessionEnds {
+    return {
+      client: this.#client,
+      bounds: this.#bounds,
+      wire: this.#wire,
+      timeoutMs: this.#timeoutMs,
+    };
+  }
+
   #sessionClient(id: string): SessionClient {
-    const closed = () => this.#untilClosed(id);
+    const closed = () => untilClosed(this.#ends(), id);
     return new SessionClient(id, this.#wire, this.#watchers, closed, this.#store);
   }
 
@@ -280,77 +284,6 @@ export class LonghaulClient implements AsyncDisposable {
       this.#attributes = undefined;
       throw error;
     }
-  }
-
-  async #untilReady(id: string): Promise<void> {
-    const deadline = Date.now() + toolSearchMs + this.#timeoutMs;
-    while (Date.now() < deadline) {
-      const view = await this.#firstView(id);
-      if (view.ready) return;
-      const { open = false } = (await this.#wire.status(id)) ?? {};
-      if (!open || view.state === "closed") await this.#explainEnd(id);
-      await pause(100);
-    }
-    throw new LonghaulError(
-      "NO_HOST",
-      `session ${id} is open, but had no tools within ${(toolSearchMs + this.#timeoutMs) / 1000} s; is a worker with the host role running (longhaul worker)?`,
-    );
-  }
-
-  async #firstView(id: string): Promise<SessionView> {
-    try {
-      return await this.#wire.query<SessionView>(id, queries.view, {});
-    } catch (error) {
-      if (!(error instanceof LonghaulError) || error.code !== "NO_WORKER") throw error;
-      throw new LonghaulError(
-        "NO_WORKER",
-        `session ${id} is started, but no worker took it within ${this.#timeoutMs / 1000} s; start one (longhaul worker) and it goes on by itself`,
-        { cause: error },
-      );
-    }
-  }
-
-  async #explainEnd(id: string): Promise<never> {
-    const failure = await failureOf(this.#client, this.#bounds, id, this.#timeoutMs);
-    if (failure?.type === "NO_HOST") {
-      throw new LonghaulError(
-        "NO_HOST",
-        `session ${id} has no host for its tools: ${failure.message}`,
-      );
-    }
-    throw new LonghaulError(
-      "SESSION_CLOSED",
-      `session ${id} ended before it was ready${failure === undefined ? "" : `: ${failure.message}`}`,
-    );
-  }
-
-  async #untilClosed(id: string): Promise<void> {
-    // Also when Temporal has deleted it.
-    if ((await this.#wire.status(id))?.open === false) return;
-    const handle = this.#client.workflow.getHandle(id);
-    await attemptUntil(
-      this.#bounds,
-      {
-        deadline: Date.now() + closeWaitMs,
-        attemptMs: closeWaitMs,
-        gone: () => Promise.resolve(notFound(id)),
-        late: (last) =>
-          Promise.resolve(
-            new LonghaulError(
-              "TIMEOUT",
-              `session ${id} takes no more input, but had not closed within ${closeWaitMs / 1000} s (${last.message})`,
-            ),
-          ),
-      },
-      async () => {
-        try {
-          await handle.result();
-        } catch (error) {
-          // However it ended: it has.
-          if (!(error instanceof WorkflowFailedError)) throw error;
-        }
-      },
-    );
   }
 
   #pollSource(session: string): PollSource {
