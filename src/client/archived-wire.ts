@@ -89,11 +89,26 @@ export class ArchivedWire implements Wire {
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof LonghaulError) || error.code !== "SESSION_NOT_FOUND") throw error;
+      if (!(error instanceof LonghaulError)) throw error;
+      if (error.code === "NO_WORKER") return this.#orUnread(session, error, instead);
+      if (error.code !== "SESSION_NOT_FOUND") throw error;
       const ended = await this.#endOf(session, error);
       if (ended === undefined || this.#views === undefined) throw error;
       return instead(ended, this.#views);
     }
+  }
+
+  /** An ended session is read from the build that ended it alone, and its workers may be gone. */
+  async #orUnread<T>(
+    session: string,
+    error: LonghaulError,
+    instead: (ended: ArchivedSession, views: ArchivedViews) => T | Promise<T>,
+  ): Promise<T> {
+    const ended = await this.#archive?.ended(session).catch(() => undefined);
+    if (ended === undefined || this.#views === undefined) throw error;
+    const { closedAt } = await this.#wire.record(session);
+    if (closedAt !== ended.closedAt) throw error;
+    return instead(ended, this.#views);
   }
 
   async #endOf(session: string, missing: LonghaulError): Promise<ArchivedSession | undefined> {

@@ -245,6 +245,8 @@ export class LonghaulClient implements AsyncDisposable {
       bounds: this.#bounds,
       timeoutMs: this.#timeoutMs,
       rollOver: (id) => this.#wire.signal(id, signals.rollOver, {}),
+      isArchived: async (id, run) =>
+        this.#archive === undefined || (await this.#archive.ended(id))?.run === run,
     };
   }
 

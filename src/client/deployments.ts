@@ -7,6 +7,8 @@ import { isDisabled, isNotFound } from "./failures.js";
 export interface DeploymentState {
   /** Build that gets new sessions; undefined while none was made current. */
   readonly current?: string;
+  /** All that had a worker and are not forgotten. */
+  readonly builds: readonly string[];
   /** Has every task queue heard of it? */
   readonly settled: boolean;
 }
@@ -54,6 +56,9 @@ export class Deployments {
     const current = info.routingConfig?.currentDeploymentVersion?.buildId ?? "";
     return {
       ...(current === "" ? {} : { current }),
+      builds: (info.versionSummaries ?? [])
+        .map(({ deploymentVersion }) => deploymentVersion?.buildId ?? "")
+        .filter((build) => build !== ""),
       // Older servers do not tell.
       settled: update !== updateInProgress,
     };

@@ -35,7 +35,7 @@ export async function* freeSessions(
   options: RolloutOptions,
 ): AsyncGenerator<RolloutEvent, void, undefined> {
   const { signal, wait = false } = options;
-  const deployment = await chooseDeployment(deployments, build, options.deployment);
+  const deployment = yield* chooseDeployment(deployments, build, options);
   const current = (await deployments.deployment(deployment))?.current;
   if (current === undefined || current === build)
     throw new LonghaulError(

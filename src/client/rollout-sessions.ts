@@ -10,9 +10,11 @@ export interface SessionsOnBuilds {
   readonly timeoutMs: number;
   /** Asks a session to go on in a new run. */
   rollOver(session: string): Promise<void>;
+  /** Is all of a session that ended in this run archived? Always true where that cannot be told. */
+  isArchived(session: string, run: string): Promise<boolean>;
 }
 
-/** Open sessions on one build. */
+/** Sessions on one build. */
 export interface BuildSessions {
   /** Undefined: begun without versioning. */
   readonly build?: string;
@@ -21,7 +23,7 @@ export interface BuildSessions {
   readonly ids: readonly string[];
 }
 
-/** An open session and where visibility says it is; it may lag behind by a second. */
+/** A session and where visibility says it is; it may lag behind by a second. */
 export interface VersionedSession {
   readonly id: string;
   readonly run: string;
@@ -37,14 +39,15 @@ export function versionName(deployment: string, build: string): string {
   return `${deployment}:${build}`;
 }
 
-/** Open sessions of task queues for which a term of visibility holds. */
+/** Sessions of task queues, open ones or those that have ended, for which a term of visibility holds. */
 export async function listVersioned(
   { client, bounds, timeoutMs }: SessionsOnBuilds,
   queues: readonly string[],
   term: string,
+  state: "open" | "ended" = "open",
 ): Promise<readonly VersionedSession[]> {
   const names = queues.map((name) => `'${name}'`).join(", ");
-  const query = `WorkflowType = '${workflowTypes.session}' AND ExecutionStatus = 'Running' AND TaskQueue IN (${names}) AND ${term}`;
+  const query = `WorkflowType = '${workflowTypes.session}' AND ${states[state]} AND TaskQueue IN (${names}) AND ${term}`;
   // The deadline is that of all pages.
   const allowedMs = timeoutMs * 10;
   return attemptUntil(
@@ -78,6 +81,11 @@ export async function listVersioned(
     },
   );
 }
+
+const states = {
+  open: "ExecutionStatus = 'Running'",
+  ended: "ExecutionStatus IN ('Completed', 'Failed', 'Terminated', 'Canceled', 'TimedOut')",
+};
 
 /** Counts sessions by build, by name, those without one last. */
 export function tallyOf(sessions: readonly VersionedSession[]): readonly BuildSessions[] {

@@ -9,6 +9,7 @@ import {
   versionName,
   type BuildSessions,
   type SessionsOnBuilds,
+  type VersionedSession,
 } from "./rollout-sessions.js";
 
 export interface RolloutOptions {
@@ -38,9 +39,15 @@ export type RolloutEvent =
       readonly asked: number;
       /** Open sessions that have not moved yet, by the build they are on. */
       readonly left: readonly BuildSessions[];
+      /** Once none is left: those that have ended, and can be read from their build alone until its workers have archived them. */
+      readonly ended?: readonly BuildSessions[];
     }
-  /** `left` is empty when no open session needs another build any more. */
-  | { readonly type: "end"; readonly left: readonly BuildSessions[] };
+  /** With nothing left no session needs another build any more. */
+  | {
+      readonly type: "end";
+      readonly left: readonly BuildSessions[];
+      readonly ended?: readonly BuildSessions[];
+    };
 
 /** A worker polls for a minute at most; one that was killed counts until then. */
 export const pollMs = 70_000;
@@ -63,7 +70,7 @@ export async function* rollOut(
   options: RolloutOptions,
 ): AsyncGenerator<RolloutEvent, void, undefined> {
   const { signal, wait = false } = options;
-  const deployment = await chooseDeployment(deployments, build, options.deployment);
+  const deployment = yield* chooseDeployment(deployments, build, options);
   const { queues } = yield* awaitWorker(deployments, deployment, build, options);
   const before = await deployments.deployment(deployment);
   const previous = before?.current;
@@ -74,41 +81,91 @@ export async function* rollOut(
   const there = versionName(deployment, build);
   const query = `(TemporalWorkerDeploymentVersion IS NULL OR TemporalWorkerDeploymentVersion != '${there}')`;
   const asking = new Asking(sessions);
+  const unarchived = new Unarchived(deployments, sessions, { deployment, build });
   const end = Date.now() + graceMs;
-  let told = JSON.stringify([0, []]);
+  let told = JSON.stringify([0, [], []]);
   for (let empty = 0; ;) {
     const found = await listVersioned(sessions, queues, query);
     await eachOf(found, atOnce, (session) => asking.ask(session));
     const left = tallyOf(found);
-    empty = found.length === 0 ? empty + 1 : 0;
     // A session that began in the last moment is not listed at once.
-    if (empty === 2) return yield { type: "end", left };
-    if (told !== (told = JSON.stringify([asking.count, left])))
-      yield { type: "sessions", asked: asking.count, left };
-    if (!wait && Date.now() >= end) return yield { type: "end", left };
+    empty = found.length === 0 ? empty + 1 : 0;
+    const ended = empty < 2 ? undefined : tallyOf(await unarchived.find(queues));
+    const state = { left, ...(ended === undefined ? {} : { ended }) };
+    if (ended?.length === 0) return yield { type: "end", ...state };
+    if (told !== (told = JSON.stringify([asking.count, left, ended ?? []])))
+      yield { type: "sessions", asked: asking.count, ...state };
+    if (!wait && Date.now() >= end) return yield { type: "end", ...state };
     await pauseOrEnd(lookMs, signal);
   }
 }
 
-/** The deployment that is meant. INVALID_INPUT when there are several, NO_WORKER when there is none. */
-export async function chooseDeployment(
+/** Sessions that have ended on another build, whose workers are there and have not archived them yet. */
+class Unarchived {
+  readonly #deployments: Deployments;
+  readonly #sessions: SessionsOnBuilds;
+  readonly #there: { readonly deployment: string; readonly build: string };
+  readonly #archived = new Set<string>();
+
+  constructor(
+    deployments: Deployments,
+    sessions: SessionsOnBuilds,
+    there: { readonly deployment: string; readonly build: string },
+  ) {
+    this.#deployments = deployments;
+    this.#sessions = sessions;
+    this.#there = there;
+  }
+
+  async find(queues: readonly string[]): Promise<readonly VersionedSession[]> {
+    const { deployment, build } = this.#there;
+    const { builds = [] } = (await this.#deployments.deployment(deployment)) ?? {};
+    const left: VersionedSession[] = [];
+    for (const other of builds) {
+      if (other === build) continue;
+      const state = await this.#deployments.build(deployment, other);
+      if (state === undefined || !polls(state)) continue;
+      const term = `TemporalWorkerDeploymentVersion = '${versionName(deployment, other)}'`;
+      const ended = await listVersioned(this.#sessions, queues, term, "ended");
+      await eachOf(ended, atOnce, async (session) => {
+        const { id, run } = session;
+        if (this.#archived.has(run)) return;
+        if (await this.#sessions.isArchived(id, run)) this.#archived.add(run);
+        else left.push(session);
+      });
+    }
+    return left;
+  }
+}
+
+/** The deployment that is meant; waits for the first one. INVALID_INPUT when there are several, NO_WORKER when none comes. */
+export async function* chooseDeployment(
   deployments: Deployments,
   build: string,
-  named: string | undefined,
-): Promise<string> {
-  if (named !== undefined) return named;
-  const names = await deployments.names();
-  const [only, ...others] = names;
-  if (only === undefined)
-    throw new LonghaulError(
-      "NO_WORKER",
-      `there is no deployment: no versioned worker was ever started; start one (longhaul worker --deployment <name> --build-id ${build})`,
-    );
-  if (others.length === 0) return only;
-  throw new LonghaulError(
-    "INVALID_INPUT",
-    `expected the name of a deployment (--deployment or LONGHAUL_DEPLOYMENT), for there are several: ${names.join(", ")}`,
-  );
+  { deployment, patienceMs = 60_000, signal }: RolloutOptions,
+): AsyncGenerator<RolloutEvent, string, undefined> {
+  if (deployment !== undefined) return deployment;
+  const end = Date.now() + patienceMs;
+  for (let told = false; ; told = true) {
+    const [only, ...others] = await deployments.names();
+    if (others.length > 0)
+      throw new LonghaulError(
+        "INVALID_INPUT",
+        `expected the name of a deployment (--deployment or LONGHAUL_DEPLOYMENT), for there are several: ${[only, ...others].join(", ")}`,
+      );
+    if (only !== undefined) return only;
+    if (Date.now() >= end)
+      throw new LonghaulError(
+        "NO_WORKER",
+        `there is no deployment: no versioned worker was ever started; start one (longhaul worker --deployment <name> --build-id ${build})`,
+      );
+    if (!told)
+      yield {
+        type: "waiting",
+        message: `waiting up to ${patienceMs / 1000} s for a worker of build ${build}`,
+      };
+    await pauseOrEnd(1_000, signal);
+  }
 }
 
 /** Waits for a worker of the build that asks for work. NO_WORKER after the patience. */

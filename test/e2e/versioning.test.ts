@@ -155,6 +155,9 @@ describe("a worker of another build", () => {
     const { job, tool } = await busySessions(site);
     for (const { session } of [job, tool])
       expect(await site.placeOf(session.id)).toMatchObject({ build: "1", pinned: true });
+    const over = await site.session({ turns: [{ steps: [{ text: "the end" }] }] });
+    await play(over.session, "say it");
+    await over.session.close();
     await site.worker(build("2"), other);
 
     const rollout = await site.cli("rollout", "2", "--deployment", "prod");
@@ -175,8 +178,12 @@ describe("a worker of another build", () => {
     await writeFile(join(tool.cwd, "tool"), "");
     await eventually(
       () => expect(wait.said("done: no open session is left on another build")).toBe(1),
-      60_000,
+      150_000,
     );
+    // The old build was needed until then: nobody else can read what has ended there.
+    const archived: string[] = [];
+    for await (const { session } of site.client.archived()) archived.push(session);
+    expect(archived).toContain(over.session.id);
     await tool.session.waitIdle();
     expect(await site.placeOf(tool.session.id)).toMatchObject({ build: "2", pinned: true });
     const results = (await site.log(tool.session)).filter(({ type }) => type === "tool/result");
@@ -193,6 +200,7 @@ describe("a worker of another build", () => {
       asked: 2,
       done: true,
       left: [],
+      ended: [],
     });
     for (const { session } of [job, tool]) {
       expect(await site.placeOf(session.id)).toMatchObject({
@@ -204,7 +212,8 @@ describe("a worker of another build", () => {
       await play(session, "and on");
     }
     await endJob(site, job);
-    expect(first.running).toBe(true);
+    await first.kill();
+    expect(JSON.stringify(await site.log(over.session))).toContain("the end");
   });
 
   test("that is current gets the sessions of one that is gone when they are freed", async ({

@@ -90,6 +90,24 @@ describe("longhaul rollout", () => {
     );
   });
 
+  it("does not let go of workers whose ended sessions are not archived", async () => {
+    const ended = [{ build: "1", sessions: 1, ids: ["z"] }];
+    const { out } = await rollout(
+      ["2"],
+      [
+        { type: "sessions", asked: 0, left: [], ended },
+        { type: "end", left: [], ended },
+      ],
+    );
+    expect(out).toBe(
+      [
+        "asked 0 sessions; none is left, but not archived yet: 1 session that ended on build 1",
+        "not archived yet: 1 session that ended on build 1; its workers do it within a minute or two, and are needed until then. Wait for them: longhaul rollout 2 --wait",
+        "",
+      ].join("\n"),
+    );
+  });
+
   it("frees the sessions of a build with --free", async () => {
     const { out, asked } = await rollout(
       ["1", "--free", "--wait"],
@@ -113,6 +131,7 @@ describe("longhaul rollout", () => {
       asked: 7,
       done: false,
       left: [left[0], { build: null, ...left[1] }],
+      ended: [],
     });
   });
 

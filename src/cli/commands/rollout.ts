@@ -54,15 +54,16 @@ export const rolloutCommand = command({
       if (options.json !== true) io.stdout.write(`${oneLine(lineOf(next.value, build, free))}\n`);
     }
     if (options.json === true) {
-      const left = told.end?.left ?? [];
+      const { left = [], ended = [] } = told.end ?? {};
       const result = {
         build,
         ...(told.current === undefined
           ? {}
           : { deployment: told.current.deployment, previous: told.current.previous ?? null }),
         asked: told.sessions?.asked ?? 0,
-        done: left.length === 0,
+        done: left.length + ended.length === 0,
         left: left.map((one) => ({ ...one, build: one.build ?? null })),
+        ended,
       };
       io.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
     }
@@ -82,15 +83,24 @@ function lineOf(event: RolloutEvent, build: string, free: boolean): string {
           : `is the current one now${previous === undefined ? "" : `; it was ${previous}`}`;
       return `build ${event.build} of deployment ${deployment} ${was}`;
     }
-    case "sessions":
-      return event.left.length === 0
-        ? `asked ${sessionsText(event.asked)}; none is left`
-        : `asked ${sessionsText(event.asked)}; not moved yet: ${leftText(event.left)}`;
-    case "end":
-      return event.left.length === 0
-        ? doneText(build, free)
-        : leftOverText(event.left, build, free);
+    case "sessions": {
+      const { asked, left, ended = [] } = event;
+      const text =
+        left.length > 0
+          ? `not moved yet: ${leftText(left)}`
+          : `none is left${ended.length > 0 ? `, but not archived yet: ${endedText(ended)}` : ""}`;
+      return `asked ${sessionsText(asked)}; ${text}`;
+    }
+    case "end": {
+      const { left, ended = [] } = event;
+      if (left.length > 0) return leftOverText(left, build, free);
+      return ended.length > 0 ? unarchivedText(ended, build) : doneText(build, free);
+    }
   }
+}
+
+function unarchivedText(ended: readonly BuildSessions[], build: string): string {
+  return `not archived yet: ${endedText(ended)}; its workers do it within a minute or two, and are needed until then. Wait for them: longhaul rollout ${build} --wait`;
 }
 
 function doneText(build: string, free: boolean): string {
@@ -113,6 +123,12 @@ function leftText(left: readonly BuildSessions[]): string {
       ({ build, sessions }) =>
         `${sessionsText(sessions)} ${build === undefined ? "without a build" : `on build ${build}`}`,
     )
+    .join(", ");
+}
+
+function endedText(ended: readonly BuildSessions[]): string {
+  return ended
+    .map(({ build = "", sessions }) => `${sessionsText(sessions)} that ended on build ${build}`)
     .join(", ");
 }
 
