@@ -45,7 +45,13 @@ export async function otherBuild(): Promise<string> {
   const changed = text.replace("`Host: ", `\`${otherText}`);
   expect(changed, "the text that tells the builds apart").not.toBe(text);
   await writeFile(file, changed);
-  await run(process.execPath, ["scripts/build.mjs"], { cwd: copy });
+  await run(process.execPath, ["scripts/build.mjs"], { cwd: copy }).catch(
+    async (error: unknown) => {
+      await rm(copy, { recursive: true, force: true });
+      const { stdout = "" } = error as Partial<CliResult>;
+      throw new Error(`the copy does not build: ${stdout}`, { cause: error });
+    },
+  );
   return copy;
 }
 
