@@ -280,8 +280,11 @@ describe("a session that Temporal has forgotten", () => {
     expect(await wire.status("s")).toBeUndefined();
     session.open = true;
     await session.forget();
-    for (const write of [wire.update("s", "session.send", "m", {}), wire.signal("s", "x", {})])
-      await expect(write).rejects.toMatchObject({
+    for (const write of [
+      () => wire.update("s", "session.send", "m", {}),
+      () => wire.signal("s", "x", {}),
+    ])
+      await expect(write()).rejects.toMatchObject({
         code: "SESSION_CLOSED",
         message: expect.stringContaining("its log can still be read, from the archive"),
       });
