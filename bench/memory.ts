@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Client, Connection } from "@temporalio/client";
 import { LonghaulClient } from "../src/client/index.js";
-import { memoryCases, type MemoryCase } from "./support/memory-cases.js";
+import { boundRows, reportBound, type BoundRow } from "./support/memory-bound.js";
+import { memoryCases, memoryLoads, type MemoryCase } from "./support/memory-cases.js";
 import { growAndSample, perWorkflow } from "./support/memory-run.js";
 import type { MemorySample } from "./support/memory-worker.js";
 import { peerQueue, writePeerBundle } from "./support/peer/worker.js";
@@ -17,6 +18,8 @@ const { values: options } = parseArgs({
     repeat: { type: "string", default: "1" },
     scale: { type: "string", default: "1" },
     only: { type: "string" },
+    bound: { type: "string" },
+    to: { type: "string", default: "5000" },
     samples: { type: "boolean", default: false },
     modules: { type: "boolean", default: false },
     "no-build": { type: "boolean", default: false },
@@ -49,14 +52,23 @@ if (options.help) {
   --repeat <n>    measure everything n times and take medians (default 1)
   --scale <n>     n times as many workflows (default 1: 500, and 50 of the long ones)
   --only <text>   only cases whose name contains the text
+  --bound <n>     instead: a worker that keeps n sessions in memory, and how it grows while there are ever more of them
+  --to <n>        with --bound: how many (default 5,000)
   --samples       the samples the slopes are drawn through
   --modules       which modules a session evaluates for itself
   --no-build      use dist as it is`);
 } else {
   if (!options["no-build"]) buildProject();
-  const rows = await withServer(measureAll);
-  report(rows);
-  printResult("memory", rows);
+  if (options.bound === undefined) {
+    const rows = await withServer(measureAll);
+    report(rows);
+    printResult("memory", rows);
+  } else {
+    const [bound, to] = [Number(options.bound), Number(options.to)];
+    const rows = await withServer((place) => measureBound(place, bound, to));
+    reportBound(rows);
+    printResult("memory", rows);
+  }
 }
 
 async function measureAll(place: BenchPlace): Promise<readonly Row[]> {
@@ -124,6 +136,32 @@ async function measure(
   } finally {
     await longhaul.close();
     await connection.close();
+  }
+}
+
+/** Sessions one after the other in a worker that keeps no more than `bound` of them, sampled at each multiple of it. */
+async function measureBound(
+  { address, directory }: BenchPlace,
+  bound: number,
+  to: number,
+): Promise<readonly BoundRow[]> {
+  const counts = Array.from(
+    { length: Math.max(1, Math.floor(to / bound)) },
+    (_, index) => (index + 1) * bound,
+  );
+  const longhaul = await LonghaulClient.connect({ connection: { address } });
+  try {
+    const [load] = memoryLoads;
+    if (load === undefined) throw new Error("there is no load");
+    const place = { kind: "session", address, home: join(directory, "bound") } as const;
+    const samples = await growAndSample(
+      { ...place, maxCachedWorkflows: bound },
+      counts,
+      await sessions(longhaul, directory, load),
+    );
+    return boundRows(counts, samples);
+  } finally {
+    await longhaul.close();
   }
 }
 

@@ -16,7 +16,7 @@ export interface HistorySize {
 export async function historySize(client: Client, workflowId: string): Promise<HistorySize> {
   let bytes = 0;
   let events = 0;
-  for (const run of await runs(client, workflowId)) {
+  for (const run of await chainOf(client, workflowId)) {
     const description = await client.workflow.getHandle(workflowId, run).describe();
     bytes += description.historySize ?? 0;
     events += description.historyLength;
@@ -38,7 +38,7 @@ export async function historyBreakdown(
 ): Promise<readonly EventShare[]> {
   const shares = new Map<string, { count: number; bytes: number }>();
   let position = 0;
-  for (const run of await runs(client, workflowId)) {
+  for (const run of await chainOf(client, workflowId)) {
     const { events } = await client.workflow.getHandle(workflowId, run).fetchHistory();
     const activities = new Map<string, string>();
     for (const event of events ?? []) {
@@ -89,7 +89,7 @@ function nameOf(event: HistoryEvent, activities: Map<string, string>): string {
 }
 
 /** Run ids, the first run of the chain first. */
-async function runs(client: Client, workflowId: string): Promise<readonly string[]> {
+export async function chainOf(client: Client, workflowId: string): Promise<readonly string[]> {
   const { runId } = await client.workflow.getHandle(workflowId).describe();
   const chain: string[] = [];
   for (let run = runId; run !== ""; run = await runBefore(client, workflowId, run)) {

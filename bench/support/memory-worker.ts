@@ -12,7 +12,9 @@ export interface MemoryWorkerOptions {
   readonly kind: "session" | "bare";
   readonly address: string;
   readonly home: string;
-  readonly peerBundle: string;
+  readonly peerBundle?: string;
+  /** Default: more than there ever are. */
+  readonly maxCachedWorkflows?: number;
 }
 
 export interface MemorySample {
@@ -28,8 +30,13 @@ export interface MemorySample {
   readonly modules: readonly string[];
 }
 
+declare global {
+  /** Of collect-in-thread.cjs. */
+  var collectAll: (() => void) | undefined;
+}
+
 const options = JSON.parse(process.argv[2] ?? "{}") as MemoryWorkerOptions;
-const maxCachedWorkflows = 100_000;
+const { maxCachedWorkflows = 100_000 } = options;
 const stop = options.kind === "session" ? await startSessions() : await startBare();
 process.on("message", (message) => {
   if (message === "sample") void sample().then((taken) => process.send?.(taken));
@@ -56,7 +63,7 @@ async function startBare(): Promise<() => Promise<void>> {
   Runtime.install({ logger: new DefaultLogger("WARN"), shutdownSignals: [] });
   const connection = await NativeConnection.connect({ address: options.address });
   const activities = createPeerActivities(memoryLoads);
-  const stopPeer = await startPeer(connection, options.peerBundle, activities, {
+  const stopPeer = await startPeer(connection, options.peerBundle ?? "", activities, {
     maxCachedWorkflows,
   });
   return async () => {
@@ -66,9 +73,9 @@ async function startBare(): Promise<() => Promise<void>> {
 }
 
 async function sample(): Promise<MemorySample> {
-  globalThis.gc?.();
+  globalThis.collectAll?.();
   const thread = await collectInThread();
-  globalThis.gc?.();
+  globalThis.collectAll?.();
   await new Promise((resolve) => setTimeout(resolve, 200));
   const { rss, heapUsed } = process.memoryUsage();
   return { rssBytes: rss, mainHeapBytes: heapUsed, ...thread };
