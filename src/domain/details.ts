@@ -38,6 +38,18 @@ export function currentDetails(
   return parts.join("\n\n");
 }
 
+/** What a run's own static summary and details say; a run that goes on from another one has none (facts §0.31). */
+export function detailsHeading({ config }: Session, title: string | undefined): string {
+  const { provider, model } = config.request;
+  const facts = [
+    `\`${provider}/${model}\``,
+    ...(config.cwd === undefined ? [] : [`\`${config.cwd}\``]),
+  ];
+  return [...(title === undefined ? [] : [`## ${oneLine(title, 200)}`]), facts.join(" · ")].join(
+    "\n\n",
+  );
+}
+
 function endOf({ number, lastEnd }: TurnState): string {
   const reason = lastEnd?.reason;
   const cause =

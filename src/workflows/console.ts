@@ -2,7 +2,7 @@ import { defineSearchAttributeKey } from "@temporalio/common";
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { SearchAttributeName } from "../contracts/names.js";
 import type { SessionInput } from "../contracts/session.js";
-import { currentDetails, type LocalTimeText } from "../domain/details.js";
+import { currentDetails, detailsHeading, type LocalTimeText } from "../domain/details.js";
 import { isLive } from "../domain/jobs.js";
 import { nextReminder } from "../domain/schedule-views.js";
 import type { Session } from "../domain/session.js";
@@ -53,10 +53,16 @@ export function createConsole(session: Session, input: SessionInput): Console {
       },
     ]);
   }
+  function details(): string {
+    const state = currentDetails(session, doing, localTimeOf(session));
+    return input.checkpoint === undefined
+      ? state
+      : `${detailsHeading(session, input.title)}\n\n${state}`;
+  }
   return {
     show(begun) {
       doing = begun ?? doing;
-      setCurrentDetails(currentDetails(session, doing, localTimeOf(session)));
+      setCurrentDetails(details());
     },
     publish(state) {
       upsert("LonghaulState", state);
@@ -64,7 +70,7 @@ export function createConsole(session: Session, input: SessionInput): Console {
       upsert("LonghaulOpenJobs", openJobs());
       remind();
       doing = undefined;
-      setCurrentDetails(currentDetails(session, doing, localTimeOf(session)));
+      setCurrentDetails(details());
     },
     count() {
       upsert("LonghaulOpenJobs", openJobs());

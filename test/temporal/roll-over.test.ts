@@ -10,7 +10,7 @@ import { gatedTool } from "../support/gated-tool.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { command, remind, remindersOn, shownTo, untilTurn } from "../support/reminder-script.js";
 import { takeSharedQueue } from "../support/shared-queue.js";
-import { test as base, type Lab } from "../support/temporal.js";
+import { detailsOf, test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.js";
 
@@ -270,6 +270,9 @@ describe.concurrent("a session that goes on in a new run", () => {
       expect(rows[0]?.startedAt).toBeGreaterThanOrEqual(before);
       expect(rows[0]?.startedAt).toBeLessThanOrEqual(created);
     });
+    const details = await detailsOf(lab, session.id);
+    expect(details).toContain("Long one");
+    expect(details).toContain("scripted/");
     await place.stop();
     await giveUp();
   });
