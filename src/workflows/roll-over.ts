@@ -73,16 +73,14 @@ export class RollOver {
   /** Ends the run, by an exception that is the command for it; returns when it came to nothing, and the session goes on here. */
   async run(): Promise<void> {
     const session = this.#session;
+    // Another release may read what this one could not.
+    if (session.frozen) await goOn(this.#input);
     await this.#settle();
     const made = await this.#leave();
     session.leaving = undefined;
     if (made.ok) {
       const { seed: _, ...input } = this.#input;
-      const options = { initialVersioningBehavior: "AUTO_UPGRADE" } as const;
-      await makeContinueAsNewFunc<(next: SessionInput) => Promise<unknown>>(options)({
-        ...input,
-        checkpoint: made.checkpoint,
-      });
+      await goOn({ ...input, checkpoint: made.checkpoint });
     }
     this.#asked = false;
     this.#opensAt = session.now + pauseMs;
@@ -93,8 +91,14 @@ export class RollOver {
 
   get #isWanted(): boolean {
     const { closing, frozen, folds, log: entries } = this.#session;
-    if (closing !== undefined || frozen || !folds.place.ready || folds.turn.stepOpen) return false;
+    if (closing !== undefined) return false;
     const info = workflowInfo();
+    if (frozen)
+      return (
+        (this.#asked || info.targetWorkerDeploymentVersionChanged) &&
+        entries.entries.length === this.#carried
+      );
+    if (!folds.place.ready || folds.turn.stepOpen) return false;
     if (this.#asked || info.continueAsNewSuggested || info.targetWorkerDeploymentVersionChanged)
       return true;
     // A run that logged nothing would be followed by another one like it.
@@ -146,6 +150,11 @@ export class RollOver {
     if (session.closing !== undefined) return refuse("SESSION_CLOSED", "it closes");
     return makeCheckpoint(session, { to, stored, segment });
   }
+}
+
+function goOn(input: SessionInput): Promise<unknown> {
+  const options = { initialVersioningBehavior: "AUTO_UPGRADE" } as const;
+  return makeContinueAsNewFunc<(next: SessionInput) => Promise<unknown>>(options)(input);
 }
 
 /** Fetches the texts a checkpoint tells by name; a text that is lost or damaged parks the session. Waits for the store. */

@@ -446,6 +446,10 @@ describe.concurrent("a session that goes on in a new run", () => {
       expect((await broken.view()).state).toBe("faulted");
       await expect(broken.followup("hello")).rejects.toMatchObject({ code: "SESSION_FAULTED" });
       const { lastSeq } = await broken.view();
+      // A release that reads it may be there by now.
+      await lab.handle(broken.id).signal(signals.rollOver);
+      await eventually(async () => expect(await lab.runs(broken.id)).toHaveLength(2));
+      expect(await broken.view()).toMatchObject({ state: "faulted", lastSeq });
       await broken.close();
       expect((await broken.view()).lastSeq).toBe(lastSeq);
     }
