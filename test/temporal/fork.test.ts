@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { LogEntry } from "../../src/contracts/log.js";
 import { gatedTool } from "../support/gated-tool.js";
+import { remindersView } from "../support/reminder-script.js";
 import { rollOverNow } from "../support/roll-over-now.js";
 import { takeSharedQueue } from "../support/shared-queue.js";
 import { test as base, type Lab } from "../support/temporal.js";
@@ -85,6 +86,25 @@ describe.concurrent("a fork", () => {
       parent: source.id,
       title: "A fork",
     });
+  });
+
+  test("[schedule/T16] has no reminder of its source, whose own comes once; its first is its own", async ({
+    lab,
+  }) => {
+    const source = await lab.session(scenario as never, { config: { schedule: true } });
+    await lab.play(source);
+    await source.remind({ prompt: "of the source", in: 4 });
+    await source.remind({ prompt: "much later", in: 3_600 });
+    const forked = await fork(lab, source.id);
+    expect((await remindersView(lab, forked)).records).toEqual([]);
+    await eventually(async () => expect((await source.view()).turn.number).toBe(2), 30_000);
+    await source.waitIdle();
+    expect((await remindersView(lab, source)).records.map(({ id }) => id)).toEqual(["schedule-2"]);
+    await forked.remind({ prompt: "of the fork", in: 3_600 });
+    expect((await remindersView(lab, forked)).records).toMatchObject([
+      { id: "schedule-1", prompt: "of the fork" },
+    ]);
+    expect((await forked.view()).turn.number).toBe(1);
   });
 
   test("opens its own turns, numbered on, and shows the model the transcript it inherited; its first header is the one in force", async ({
