@@ -1,4 +1,5 @@
 import type { WorkflowHandle } from "@temporalio/client";
+import type { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { SessionConfig, SessionLimits } from "../../src/contracts/config.js";
 import type { LogEntry } from "../../src/contracts/log.js";
@@ -10,6 +11,9 @@ import { fastForward } from "../support/time-skipping.js";
 
 /** What a behaviour is recorded with: a queue, a host and a workspace of its own. */
 export interface Site {
+  readonly client: LonghaulClient;
+  /** The history of another session is recorded too, under this name. */
+  keep(what: string, id: string): void;
   /** Bodies wait until they are released; `overlap` may run side by side. */
   readonly alone: Gated;
   readonly overlap: Gated;
@@ -342,6 +346,27 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     });
     await play("go");
     await turns(site, session, 2);
+    await session.close();
+  },
+  async seeds(site) {
+    await site.start();
+    const { play, session } = await site.open(answers);
+    await play("hello");
+    const lines: string[] = [];
+    for await (const line of site.client.export(session.id)) lines.push(line);
+    const fork = await site.client.fork(session.id, { id: "recorded-seeds-fork" });
+    const { session: imported } = await site.client.importSession(lines.slice(0, -3).join(""), {
+      id: "recorded-seeds-import",
+    });
+    for (const [what, one] of [
+      ["fork", fork],
+      ["import", imported],
+    ] as const) {
+      await one.followup("go on");
+      await one.waitIdle();
+      await one.close();
+      site.keep(what, one.id);
+    }
     await session.close();
   },
   async "roll-over-in-a-turn"(site) {

@@ -18,7 +18,7 @@ import { DefaultLogger, Runtime } from "@temporalio/worker";
 import { LonghaulClient } from "../../src/client/index.js";
 import { defaultLimits } from "../../src/contracts/config.js";
 import type { LogEntry } from "../../src/contracts/log.js";
-import { searchAttributes, type SearchAttributeName } from "../../src/contracts/names.js";
+import { queues, searchAttributes, type SearchAttributeName } from "../../src/contracts/names.js";
 import type { SessionInput } from "../../src/contracts/session.js";
 import type { Store } from "../../src/contracts/store.js";
 import { findBinary } from "../../src/server/find-binary.js";
@@ -97,6 +97,8 @@ async function record(name: string, address: string, store: Store): Promise<void
     const runs = await runsOf(opened.temporal.workflow, opened.id);
     for (const [index, history] of runs.entries())
       await keep(index === 0 ? name : `${name}.run-${index + 1}`, history);
+    for (const [what, id] of opened.more)
+      await keep(`${name}.${what}`, await opened.temporal.workflow.getHandle(id).fetchHistory());
     const children = runs.flatMap((history) =>
       eventsOf(history, "childWorkflowExecutionStartedEventAttributes"),
     );
@@ -155,7 +157,9 @@ async function openSite(name: string, address: string, store: Store) {
   const overlap = gatedTool("overlap", { parallel: true });
   const id = `recorded-${name}`;
   const hostId = `host-${name}`;
-  const sessionQueue = `longhaul-${name}`;
+  // The client starts what begins with a log on the one queue of all.
+  const sessionQueue = name === "seeds" ? queues.sessions : `longhaul-${name}`;
+  const more = new Map<string, string>();
   const until: Site["until"] = async (check) => {
     for (const end = Date.now() + 150_000; !(await check()); await delay(50)) {
       if (Date.now() > end) throw new Error(`${name}: waited 150 s in vain`);
@@ -163,6 +167,8 @@ async function openSite(name: string, address: string, store: Store) {
   };
 
   const site: Site = {
+    client,
+    keep: (what, other) => void more.set(what, other),
     alone,
     overlap,
     until,
@@ -254,6 +260,7 @@ async function openSite(name: string, address: string, store: Store) {
   };
   return {
     id,
+    more,
     site,
     temporal,
     async dispose() {
