@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { isFields } from "./reference-entry.js";
 
 /** Longer texts of a checkpoint are kept outside it, bytes (design D8); in a large one those from the next size on. */
-export const bodySizes = [8_192, 1_024, 256] as const;
+export const bodySizes = [8_192, 1_024, 256, 96] as const;
 
 /** What stands for a text that is kept outside; no other text begins so. */
 const mark = "\u0000body:";

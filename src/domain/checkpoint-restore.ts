@@ -2,6 +2,7 @@ import type { SessionConfig } from "../contracts/config.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { readBody, textsOf, withBodies } from "./checkpoint-bodies.js";
+import { unpackJobs, unpackSeen } from "./checkpoint-pack.js";
 import { inboxShape, jobsShape, logShape, stateShape, todoShape } from "./checkpoint-shape.js";
 import { entryFlaw } from "./entry-shape.js";
 import { SessionLog } from "./log.js";
@@ -148,11 +149,16 @@ function restoreParts(given: Fields, faults: Faults): Partial<SessionFolds> {
   const inbox = faults.read("inbox", given["inbox"], inboxShape);
   const jobs = faults.read("jobs", given["jobs"], jobsShape);
   const todo = faults.read("todo", given["todo"], todoShape);
-  const { wakes, ...waiting } = inbox ?? {};
-  const { heard: _, ...registry } = jobs ?? {};
+  const { wakes, seen, ...waiting } = inbox ?? {};
+  const { heard: _, ...packed } = jobs ?? {};
+  const registry = jobs === undefined ? undefined : unpackJobs(packed);
+  if (jobs !== undefined && registry === undefined)
+    faults.note("jobs.jobs names an owner that is not there");
   return {
-    ...(inbox === undefined ? {} : { inbox: waiting, wakes }),
-    ...(jobs === undefined ? {} : { jobs: registry }),
+    ...(inbox === undefined
+      ? {}
+      : { inbox: { ...waiting, seen: unpackSeen(seen as readonly unknown[]) }, wakes }),
+    ...(registry === undefined ? {} : { jobs: registry }),
     ...(todo === undefined ? {} : { todo }),
   } as unknown as Partial<SessionFolds>;
 }

@@ -68,7 +68,7 @@ export const inboxShape = object({
   nextStep: list(message),
   wake: flag,
   // Ids of messages that wait are kept beyond the window.
-  seen: list(object({ id: text, key: text, seq: count })),
+  seen: list(either(object({ id: text, key: text, seq: count }), tuple(text, text, count))),
   wakes: object({ spent: count, owed: list(text) }),
 });
 
@@ -84,6 +84,7 @@ const place = either(
   ),
 );
 
+const owner = object({ session: text, token: text });
 const job = object(
   {
     id: text,
@@ -98,7 +99,7 @@ const job = object(
   },
   {
     limit: count,
-    owner: object({ session: text, token: text }),
+    owner: either(owner, count),
     opId: text,
     detail: text,
     stoppingSince: count,
@@ -108,11 +109,15 @@ const job = object(
   },
 );
 
-export const jobsShape = object({
-  counters: table(count),
-  jobs: list(job, maxUnreadRecords + seenWindow),
-  heard: list(tuple(text, count)),
-});
+export const jobsShape = object(
+  {
+    counters: table(count),
+    jobs: list(job, maxUnreadRecords + seenWindow),
+    heard: list(tuple(text, count)),
+  },
+  // Absent where each job holds its own.
+  { owners: list(owner) },
+);
 
 const verdict = either(
   object({ ok: oneOf(true), text, seq: count }),

@@ -1,6 +1,7 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { bodySizes, textsOf, withoutBodies, type Body } from "./checkpoint-bodies.js";
+import { packJobs, packSeen } from "./checkpoint-pack.js";
 import { utf8Bytes } from "./guards.js";
 import { recallOf } from "./recall.js";
 import type { Session } from "./session.js";
@@ -125,8 +126,8 @@ function cut(
       meter: packMeter(meter.stateHiding(hidden)),
       recall: shorten(recallOf(log.entries, session.recall)),
     },
-    inbox: shortened(shorten, { ...inbox, wakes }),
-    jobs: shortened(shorten, { ...jobs, heard: [...session.heard] }),
+    inbox: shortened(shorten, { ...inbox, seen: packSeen(inbox.seen), wakes }),
+    jobs: shortened(shorten, { ...packJobs(jobs), heard: [...session.heard] }),
     schedule: shortened(shorten, schedule),
     todo: shortened(shorten, todo),
     state: shortened(shorten, {

@@ -17,6 +17,8 @@ import {
 import { cancelAnswered } from "../../src/domain/session-jobs.js";
 import { bodiesToStore, makeCheckpoint, maxCheckpointBytes } from "../../src/domain/checkpoint.js";
 import { fillBodies, restoreSession } from "../../src/domain/checkpoint-restore.js";
+import { seenWindow } from "../../src/domain/inbox.js";
+import { maxUnreadRecords } from "../../src/domain/jobs.js";
 
 import { builtinPolicy } from "../../src/domain/policy.js";
 import { fold, initialFolds, type Session } from "../../src/domain/session.js";
@@ -485,7 +487,7 @@ describe("a checkpoint", () => {
         prompt: `${index} ${"x".repeat(4_000)}`,
         afterSeconds: 60,
       });
-    for (let index = 0; index < 1_000; index += 1)
+    for (let index = 0; index < 2_000; index += 1)
       send(large, "inject", `${index}-${"i".repeat(190)}`, "y".repeat(300));
     const bodies = bodiesToStore(large);
     expect(bodies.size).toBeGreaterThan(90);
@@ -504,6 +506,50 @@ describe("a checkpoint", () => {
     });
     expect(smaller).toMatchObject({ ok: true });
     expect(smaller.ok && smaller.bytes).toBeLessThanOrEqual(maxCheckpointBytes);
+  });
+
+  test("holds a thousand jobs that nobody read, with long labels, beside a full window of ids", () => {
+    const full = openJobSession();
+    for (let index = 1; index <= maxUnreadRecords; index += 1) {
+      const id = `bash-${index}`;
+      full.record({
+        type: "job/start",
+        data: {
+          id,
+          kind: "bash",
+          label: `${index} ${"l".repeat(1_000)}`,
+          startedAt: 1_796_065_780_081,
+          output: "stream",
+          nonce: "1a0ac58101f6",
+          opId: "j-mx3nokma-0749ada1e4e0",
+          owner: { session: full.id, token: `${full.id}:${"t".repeat(36)}` },
+        },
+      });
+      full.record({
+        type: "job/settled",
+        data: { id, status: "completed", detail: "exit code: 0", finishedAt: 1_796_065_780_081 },
+      });
+    }
+    cancelAll(full, {});
+    for (let index = 0; index < seenWindow; index += 1) {
+      send(full, "inject", `${index}-${"i".repeat(90)}`);
+      if (index % 10 === 9) cancelAll(full, {});
+    }
+    full.effects.length = 0;
+    const archive = new Archive();
+    const next = archive.rollOver(full, () => 1, full.config);
+    expect(archive.sizes[0]).toBeLessThanOrEqual(maxCheckpointBytes);
+    expect(next.folds).toEqual(full.folds);
+  });
+
+  test("of an earlier release, whose jobs hold their owners and whose ids are objects, is read", () => {
+    const { folds } = session;
+    expect(folds.jobs.jobs.some(({ owner }) => owner !== undefined)).toBe(true);
+    const jobs = { counters: folds.jobs.counters, jobs: folds.jobs.jobs, heard: [] };
+    const earlier = set({ ...good, jobs }, "inbox", "seen", folds.inbox.seen);
+    const restored = restoreSession(json(earlier), context).session;
+    expect(restored.fault).toBeUndefined();
+    expect([restored.folds.jobs, restored.folds.inbox]).toEqual([folds.jobs, folds.inbox]);
   });
 
   const damage: readonly (readonly [string, (wire: Wire) => unknown])[] = [
@@ -555,6 +601,7 @@ describe("a checkpoint", () => {
       "a job of unknown status",
       (wire) => set(wire, "jobs", "jobs", [{ ...wire["jobs"].jobs[0], status: "lost" }]),
     ],
+    ["a job of nobody's", (wire) => set(wire, "jobs", "owners", [])],
     ["jobs without counters", (wire) => set(wire, "jobs", "counters", null)],
     [
       "a todo list that is none",
