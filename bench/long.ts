@@ -28,6 +28,8 @@ interface Row extends SessionSize {
   readonly turn: number;
   /** Over the last hundred, with their share of what is sent and waited for. */
   readonly msPerTurn: number;
+  /** CPU time of the worker. */
+  readonly cpuMsPerTurn: number;
   /** Of the worker, all garbage collected. */
   readonly rssMb: number;
   readonly heapMb: number;
@@ -44,9 +46,11 @@ const span = 100;
 /** The last two are of the transcript's phase and the session's age, which nothing is promised of. */
 const columns = [
   ["ms a turn", "msPerTurn"],
+  ["worker's CPU", "cpuMsPerTurn"],
   ["history bytes", "historyBytes"],
   ["events", "events"],
   ["replay ms", "replayMs"],
+  ["its CPU", "replayCpuMs"],
   ["RSS MB", "rssMb"],
   ["heap MB", "heapMb"],
   ["checkpoint bytes", "checkpointBytes"],
@@ -55,9 +59,11 @@ const columns = [
 ] as const satisfies readonly (readonly [string, keyof Row])[];
 const budgeted: ReadonlySet<keyof Row> = new Set([
   "msPerTurn",
+  "cpuMsPerTurn",
   "historyBytes",
   "events",
   "replayMs",
+  "replayCpuMs",
   "rssMb",
 ]);
 
@@ -107,12 +113,17 @@ async function measure({ address, directory }: BenchPlace): Promise<Measured> {
     const rows: Row[] = [];
     for (const mark of marks(Number(options.turns))) {
       const turnsBefore = await drive.until(mark - span);
-      const begun = performance.now();
+      const [begun, cpuBefore] = [performance.now(), await worker.cpu()];
       const turns = (await drive.until(mark)) - turnsBefore;
       const msPerTurn = round((performance.now() - begun) / turns, 1);
-      const row = await takeRow(worker, mark, msPerTurn, () =>
-        sizeSession(new Client({ connection }), session),
-      );
+      const cpuMsPerTurn = round(((await worker.cpu()) - cpuBefore) / turns, 1);
+      const row = {
+        turn: mark,
+        msPerTurn,
+        cpuMsPerTurn,
+        ...(await memoryOf(worker)),
+        ...(await sizeSession(new Client({ connection }), session)),
+      };
       rows.push(row);
       console.error(JSON.stringify(row));
     }
@@ -125,21 +136,10 @@ async function measure({ address, directory }: BenchPlace): Promise<Measured> {
   }
 }
 
-async function takeRow(
-  worker: MeasuredWorker,
-  turn: number,
-  msPerTurn: number,
-  size: () => Promise<SessionSize>,
-): Promise<Row> {
+async function memoryOf(worker: MeasuredWorker): Promise<Pick<Row, "rssMb" | "heapMb">> {
   const { rssBytes, heapBytes, mainHeapBytes } = await worker.sample();
   const megabytes = (bytes: number): number => round(bytes / 1_048_576, 1);
-  return {
-    turn,
-    msPerTurn,
-    ...(await size()),
-    rssMb: megabytes(rssBytes),
-    heapMb: megabytes(heapBytes + mainHeapBytes),
-  };
+  return { rssMb: megabytes(rssBytes), heapMb: megabytes(heapBytes + mainHeapBytes) };
 }
 
 /** Powers of ten up to the last. */

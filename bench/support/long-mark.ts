@@ -14,6 +14,8 @@ export interface SessionSize {
   readonly events: number;
   /** To replay it in a new worker: median of five, ms. */
   readonly replayMs: number;
+  /** CPU time of that, which says more on a busy machine. */
+  readonly replayCpuMs: number;
   readonly runs: number;
   /** Bytes of JSON of what the current run goes on from. */
   readonly checkpointBytes: number;
@@ -28,19 +30,24 @@ export async function sizeSession(temporal: Client, session: SessionClient): Pro
   const history = runs.length > 1 ? await handle.fetchHistory() : current;
   const { historySize, historyLength } = await handle.describe();
   const times: number[] = [];
+  const cpuTimes: number[] = [];
   for (let pass = 0; pass < 5; pass++) {
     const begun = performance.now();
+    const cpuBefore = process.cpuUsage();
     await Worker.runReplayHistory(
       { workflowBundle: { codePath: workflowBundle }, sinks: noSinks },
       history,
       session.id,
     );
     times.push(performance.now() - begun);
+    const { user, system } = process.cpuUsage(cpuBefore);
+    cpuTimes.push((user + system) / 1_000);
   }
   return {
     historyBytes: historySize ?? 0,
     events: historyLength,
     replayMs: round(median(times), 1),
+    replayCpuMs: round(median(cpuTimes), 1),
     runs: runs.length,
     checkpointBytes: checkpointBytes(current),
     surface: (await session.surface({ from: 0, to: 1 })).length,

@@ -18,6 +18,8 @@ const steadyFlags = ["--no-flush-bytecode", "--no-opt", "--no-sparkplug"];
 export interface MeasuredWorker {
   /** Once memory has stopped shrinking. */
   sample(): Promise<MemorySample>;
+  /** What it has used, ms. */
+  cpu(): Promise<number>;
   end(): Promise<void>;
 }
 
@@ -38,6 +40,10 @@ export async function forkMemoryWorker(
   await answer(child);
   return {
     sample: () => takeLeast(child),
+    async cpu() {
+      child.send("cpu");
+      return (await answer(child)) as number;
+    },
     async end() {
       if (child.connected) child.send("end");
       if (child.exitCode === null) await once(child, "exit");

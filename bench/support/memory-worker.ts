@@ -40,6 +40,7 @@ const { maxCachedWorkflows = 100_000 } = options;
 const stop = options.kind === "session" ? await startSessions() : await startBare();
 process.on("message", (message) => {
   if (message === "sample") void sample().then((taken) => process.send?.(taken));
+  if (message === "cpu") process.send?.(cpuMs());
   if (message === "end") void end();
 });
 // Also when the parent is gone.
@@ -79,6 +80,12 @@ async function sample(): Promise<MemorySample> {
   await new Promise((resolve) => setTimeout(resolve, 200));
   const { rss, heapUsed } = process.memoryUsage();
   return { rssBytes: rss, mainHeapBytes: heapUsed, ...thread };
+}
+
+/** Of all threads since the process began. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 type ThreadSample = Pick<MemorySample, "heapBytes" | "workflows" | "modules">;
