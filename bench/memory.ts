@@ -158,6 +158,7 @@ async function measureBound(
       { ...place, maxCachedWorkflows: bound },
       counts,
       await sessions(longhaul, directory, load),
+      [],
     );
     return boundRows(counts, samples);
   } finally {

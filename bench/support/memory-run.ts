@@ -12,7 +12,7 @@ const flags = [
   "--import",
   "tsx",
 ];
-/** Code would come and go between samples. */
+/** Code would come and go between samples: without it slopes are exact, and a worker is slow. */
 const steadyFlags = ["--no-flush-bytecode", "--no-opt", "--no-sparkplug"];
 
 export interface MeasuredWorker {
@@ -59,8 +59,9 @@ export async function growAndSample(
   options: MemoryWorkerOptions,
   counts: readonly number[],
   add: () => Promise<void>,
+  moreFlags = steadyFlags,
 ): Promise<readonly MemorySample[]> {
-  const worker = await forkMemoryWorker(options, steadyFlags);
+  const worker = await forkMemoryWorker(options, moreFlags);
   try {
     const samples: MemorySample[] = [];
     let made = 0;
@@ -80,6 +81,7 @@ export async function growAndSample(
         );
       }
       samples.push(sample);
+      console.error(`${count} workflows: ${Math.round(sample.rssBytes / 1_024)} KB RSS`);
     }
     return samples;
   } finally {
