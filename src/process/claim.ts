@@ -78,7 +78,8 @@ export async function sealClaim(
   return await endProcesses(ours ? { group: identity.pid, marks } : { marks }, undefined, table);
 }
 
-const week = 7 * 24 * 3_600_000;
+const day = 24 * 3_600_000;
+const week = 7 * day;
 
 /** Removes claims that are finished or sealed and older than `maxAgeMs`; returns how many. */
 export async function sweepClaims(
@@ -98,6 +99,20 @@ export async function sweepClaims(
     await rmdir(sessionDirectory).catch(ignore);
   }
   return removed;
+}
+
+/** Sweeps a home when it is called first, and then no more often than once a day: for a worker that runs for months. */
+export function createClaimSweep(
+  home: string,
+  clock: () => number = Date.now,
+): () => Promise<void> {
+  let sweptAt = -Infinity;
+  return async () => {
+    const now = clock();
+    if (now - sweptAt < day) return;
+    sweptAt = now;
+    await sweepClaims(home, week, now);
+  };
 }
 
 function claimsRoot(home: string): string {

@@ -26,7 +26,7 @@ import { builtinTools } from "../tools/builtin.js";
 import { createJobHost, type JobHost } from "../kinds/job-host.js";
 import type { JobKindDefinition, ToolDefinition } from "../tools/define.js";
 import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
-import { sweepClaims } from "../process/claim.js";
+import { createClaimSweep } from "../process/claim.js";
 import { openDirectoryStore } from "../store/directory.js";
 import { bundlePath } from "./bundle.js";
 import { type EndedSessions, watchEndedSessions } from "./ended-sessions.js";
@@ -115,12 +115,14 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
   // Each follower of a job listens.
   setMaxListeners(0, stopping.signal);
   let client: Client | undefined;
+  const claimSweep = createClaimSweep(home);
   const hostJobs = isHost
     ? await watchHostJobs({
         home,
         warn,
         sweep: async (onTrouble, signal) => {
           if (client !== undefined) await sweepHostJobs({ client, jobs, onTrouble, signal });
+          await claimSweep();
         },
       })
     : undefined;
@@ -205,7 +207,7 @@ export async function startWorker(options: StartWorkerOptions): Promise<RunningW
         await queue(hostJobsQueue(hostId), maxJobs + 20, "job.follow"),
         await queue(queues.hosts, 5, "host.tools"),
       );
-      await sweepClaims(home);
+      await claimSweep();
     }
   } catch (error) {
     await connection?.close();

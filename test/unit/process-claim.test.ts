@@ -11,6 +11,7 @@ import {
   openClaim,
   recordOutcome,
   sealClaim,
+  createClaimSweep,
   sweepClaims,
 } from "../../src/process/claim.js";
 import { processTable } from "../../src/process/process-table.js";
@@ -153,6 +154,24 @@ describe("a claim", { timeout: 30_000 }, () => {
     expect(await exists(claimDirectory(bench.marks("done")))).toBe(false);
     expect(await sweepClaims(bench.home, undefined, now + 8 * day)).toBe(1);
     expect(await sweepClaims(join(bench.home, "nowhere"))).toBe(0);
+  });
+
+  it("is swept by a worker that runs on too, once a day", async () => {
+    const bench = await openBench();
+    let now = Date.now();
+    const sweep = createClaimSweep(bench.home, () => now);
+    await sweep();
+    const directory = claimDirectory(bench.marks("done"));
+    await openClaim(bench.marks("done"));
+    await recordOutcome({ directory }, outcome);
+    const old = new Date(now - 8 * day);
+    await utimes(join(directory, "result.json"), old, old);
+    now += day - 1;
+    await sweep();
+    expect(await exists(directory)).toBe(true);
+    now += 1;
+    await sweep();
+    expect(await exists(directory)).toBe(false);
   });
 
   it("opens while its session's empty directory is swept away again and again", async () => {
