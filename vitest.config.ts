@@ -20,6 +20,7 @@ export default defineConfig({
         test: {
           name: "unit",
           expect: patient,
+          testTimeout: 60_000,
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/fail-on-console.ts"],
         },

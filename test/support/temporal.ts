@@ -184,8 +184,9 @@ async function openShared(
   const client = await LonghaulClient.connect({
     connection: { address },
     store,
-    // Without a cache the SDK may drop a task that comes during an eviction: each costs a time-out of it.
-    ...(cacheSize === 0 ? { callTimeoutMs: 60_000 } : {}),
+    // Other work on the machine must not fail a call; and without a cache the SDK may drop a task that comes during an
+    // eviction: each costs a time-out of it.
+    callTimeoutMs: 60_000,
   });
   const own = await openPlace({ address, bundlePath, root, store }, options);
   await own.start();

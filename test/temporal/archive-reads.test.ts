@@ -67,6 +67,12 @@ describe.concurrent("a session whose runs end at every step edge", { timeout: 30
       const called = (await lab.requests(session.id)).length;
       const known = (await logAfter(lab, session)).at(-1)?.seq;
       const file = await eventually(() => segmentWith(lab, session, "one done"));
+      // The run that wrote it is over.
+      await eventually(async () => {
+        const all = { after: -1, limit: 1 };
+        const page = await lab.handle(session.id).query<LogPage, [LogQuery]>(queries.log, all);
+        expect(page.archived?.to).toBe(known);
+      });
       await workers[0]?.kill();
       const whole = await readFile(file, "utf8");
       await writeFile(file, whole.replace("one done", "one DONE"));

@@ -178,7 +178,8 @@ describe.concurrent("a session that goes on in a new run", () => {
     lab,
   }) => {
     const session = await lab.session(
-      { turns: [{ repeat: 500, steps: [{ text: "noted" }] }] },
+      // A steer may come in any step.
+      { turns: [{ repeat: 500, steps: [{ text: "noted", repeat: 200 }] }] },
       { config: { worldTools: false, ...always } },
     );
     const ids = Array.from({ length: 150 }, (_, index) => `m-${index}`);
