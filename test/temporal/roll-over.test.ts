@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { describe, expect } from "vitest";
+import { describe, expect, vi } from "vitest";
 import type { LogEntry } from "../../src/contracts/log.js";
 import type { ModelRequest } from "../../src/contracts/model.js";
 import { defaultLimits } from "../../src/contracts/config.js";
@@ -10,12 +10,15 @@ import { gatedTool } from "../support/gated-tool.js";
 import { eventsOf, scheduledOf } from "../support/history.js";
 import { command, remind, remindersOn, shownTo, untilTurn } from "../support/reminder-script.js";
 import { takeSharedQueue } from "../support/shared-queue.js";
-import { detailsOf, test as base, type Lab } from "../support/temporal.js";
+import { cacheSize, detailsOf, test as base, type Lab } from "../support/temporal.js";
 import { eventually } from "../support/until.js";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.js";
 
 const gated = gatedTool("gated", { workspace: false });
 const test = base.extend({ workerOptions: [{ tools: [gated.tool] }, { scope: "file" as const }] });
+
+// Without a cache each of many runs is replayed all the time.
+vi.setConfig({ testTimeout: 300_000 });
 
 /** A new run at every edge after a step, and whenever the session is idle and something was logged. */
 const always = { rollOver: { events: 1, minIntervalMs: 0 } } as const;
@@ -182,7 +185,7 @@ describe.concurrent("a session that goes on in a new run", () => {
       { turns: [{ repeat: 500, steps: [{ text: "noted", repeat: 200 }] }] },
       { config: { worldTools: false, ...always } },
     );
-    const ids = Array.from({ length: 150 }, (_, index) => `m-${index}`);
+    const ids = Array.from({ length: cacheSize === 0 ? 60 : 150 }, (_, index) => `m-${index}`);
     const receipts: Promise<{ readonly seq: number }>[] = [];
     const signalled: Promise<void>[] = [];
     const handle = lab.handle(session.id);
@@ -376,7 +379,7 @@ describe.concurrent("a session that goes on in a new run", () => {
       { turns: [{ repeat: 100, steps: [{ text: "noted" }] }] },
       { config: { worldTools: false, rollOver: { events: 1 } } },
     );
-    for (let index = 0; index < 30; index++) await session.followup(`${index}`);
+    for (let index = 0; index < 12; index++) await session.followup(`${index}`);
     await session.waitIdle();
     await eventually(async () => expect((await lab.runs(session.id)).length).toBeGreaterThan(1));
     const starts = (await lab.runs(session.id)).map(
