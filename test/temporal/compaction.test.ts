@@ -62,7 +62,7 @@ describe.concurrent("under pressure", () => {
     await lab.witness(session);
   });
 
-  test("[harness/K3] [harness/K11] a long session has a summary in place of its head, which the next summary takes up", async ({
+  test("[harness/K3] [harness/K11] a long session has a summary where its head was, which the next summary takes up", async ({
     lab,
   }) => {
     const session = await lab.session({ ...answers, contextWindow: 1_500 }, bare);
