@@ -2,7 +2,7 @@ import type { Client } from "@temporalio/client";
 import type {
   ArchiveActivities,
   HostActivities,
-  LocalActivities,
+  ZoneActivities,
   SessionActivities,
 } from "../contracts/activities.js";
 import { openArchive } from "../store/archive.js";
@@ -43,7 +43,7 @@ export interface HostActivityDeps extends Omit<ActivityDeps, "models"> {
 
 /** On the queue `longhaul`: the activities, and where the workflows of the process tell what they know. */
 export function createSessionSide(deps: ActivityDeps): {
-  readonly activities: SessionActivities & ArchiveActivities & LocalActivities;
+  readonly activities: SessionActivities & ArchiveActivities & ZoneActivities;
   readonly offerSurface: SurfaceReader["offer"];
   readonly archive: Archive;
 } {

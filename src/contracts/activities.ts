@@ -154,8 +154,8 @@ export interface ReadTimeInput {
   readonly sinceMs?: number;
 }
 
-/** Local activities of the session workers: nothing that depends on zone data happens in workflow code (design D11). */
-export interface LocalActivities {
+/** Activities of the session workers: nothing that depends on zone data happens in workflow code (design D11). */
+export interface ZoneActivities {
   "zone.resolve"(input: LocalTime): Promise<ZoneAnswer>;
   "time.reading"(input: ReadTimeInput): Promise<string>;
 }

@@ -1,5 +1,6 @@
 import {
   ActivityCancellationType,
+  patched,
   proxyActivities,
   proxyLocalActivities,
   workflowInfo,
@@ -8,9 +9,9 @@ import {
 import type {
   ArchiveActivities,
   HostActivities,
-  LocalActivities,
   SessionActivities,
   SessionRef,
+  ZoneActivities,
 } from "../contracts/activities.js";
 import { hostControlQueue, hostQueue, queues } from "../contracts/names.js";
 import { oneLine } from "../domain/details.js";
@@ -177,12 +178,19 @@ export function presenceCalls(
   });
 }
 
-/** On the worker that runs the session, without a task of their own: what depends on its zone data (design D11). */
-export function localCalls(): LocalActivities {
-  return proxyLocalActivities<LocalActivities>({
-    startToCloseTimeout: "5s",
-    retry: { maximumAttempts: 3 },
-  });
+/**
+ * On the session workers: what depends on zone data (design D11). Tasks as any other: what a local activity answers may come
+ * after what a replay puts behind it (facts §0.33). Runs that were begun with local ones go on with them.
+ */
+export function zoneCalls(options: CallOptions): ZoneActivities {
+  const short = { startToCloseTimeout: "5s", retry: { maximumAttempts: 3 } } as const;
+  return patched("zone-tasks")
+    ? proxyActivities<ZoneActivities>({
+        ...describe(options),
+        taskQueue: workflowInfo().taskQueue,
+        ...short,
+      })
+    : proxyLocalActivities<ZoneActivities>(short);
 }
 
 /** Ends and seals a claim after its worker was lost (design D6). */

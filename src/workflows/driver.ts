@@ -7,7 +7,7 @@ import {
 } from "@temporalio/workflow";
 import type { Effect, Loop, Op, Settled } from "../domain/effects.js";
 import type { Session } from "../domain/session.js";
-import { localCalls } from "./activity-calls.js";
+import { zoneCalls } from "./activity-calls.js";
 import { describeJobWork, performJobWork } from "./job-work.js";
 import { runModelCall } from "./model-call.js";
 import type { EffectPump } from "./pump.js";
@@ -103,21 +103,25 @@ async function perform(session: Session, pump: EffectPump, op: Op): Promise<Sett
       return {
         kind: "zone",
         key,
-        zone: await localOr(() => localCalls()["zone.resolve"](op.local)),
+        zone: await answerOr(() =>
+          zoneCalls({ summary: describeOp(op) })["zone.resolve"](op.local),
+        ),
       };
     case "time":
       return {
         kind: "time",
         key,
-        text: await localOr(() => localCalls()["time.reading"](op.input)),
+        text: await answerOr(() =>
+          zoneCalls({ summary: describeOp(op) })["time.reading"](op.input),
+        ),
       };
     case "job":
       return { kind: "job", key, answer: await performJobWork(session, pump.jobs, op) };
   }
 }
 
-/** What a local activity says, or undefined when it fails or is cancelled. */
-async function localOr<T>(call: () => Promise<T>): Promise<T | undefined> {
+/** What an activity says, or undefined when it fails or is cancelled. */
+async function answerOr<T>(call: () => Promise<T>): Promise<T | undefined> {
   try {
     return await call();
   } catch {
