@@ -121,6 +121,13 @@ describe.concurrent("a reminder of a session", () => {
         entry.type === "user/message" && entry.data.message.source["name"] === "time-context",
     );
     expect(readings).toHaveLength(2);
+    // Each by a task of its own: what a local activity says has no place among the others (facts §0.33).
+    const asked = eventsOf(
+      await lab.history(session.id),
+      "activityTaskScheduledEventAttributes",
+    ).map(({ activityType }) => activityType?.name);
+    expect(asked.filter((name) => name === "time.reading")).toHaveLength(2);
+    expect(asked.filter((name) => name === "zone.resolve")).toHaveLength(1);
     await lab.witness(session);
   });
 });
