@@ -91,7 +91,7 @@ describe.concurrent("a fork", () => {
   test("[schedule/T16] has no reminder of its source, whose own comes once; its first is its own", async ({
     lab,
   }) => {
-    const source = await lab.session(scenario as never, { config: { schedule: true } });
+    const source = await lab.session(scenario, { config: { schedule: true } });
     await lab.play(source);
     await source.remind({ prompt: "of the source", in: 4 });
     await source.remind({ prompt: "much later", in: 3_600 });
