@@ -177,9 +177,10 @@ export class JobWorkflows {
           const at = nextOverdueAt(session.folds.jobs);
           if (at === undefined) return;
           const due = (): boolean => nextOverdueAt(session.folds.jobs) !== at;
-          if (await condition(due, Math.max(1, at - session.now))) continue;
+          const moved = await condition(due, Math.max(1, at - session.now));
+          // Also before the next timer, which is a command (facts §0.11).
           await condition(allHandlersFinished);
-          session.record(...decideOverdue(session.folds.jobs, session.now));
+          if (!moved) session.record(...decideOverdue(session.folds.jobs, session.now));
         }
       });
     } catch (error) {

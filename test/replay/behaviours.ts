@@ -348,6 +348,22 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await turns(site, session, 2);
     await session.close();
   },
+  async "zones-and-clock"(site) {
+    await site.start();
+    const at = { date: "2031-05-04", time: "09:30", time_zone: "Europe/Berlin" };
+    const { play, session } = await site.open(
+      {
+        turns: [
+          { steps: [{ calls: [schedule("create", { prompt: "look", at })] }, { text: "set" }] },
+          { steps: [{ text: "noted" }] },
+        ],
+      },
+      { config: { worldTools: false, schedule: true, timeContext: true } },
+    );
+    await play("go");
+    await play("and again");
+    await session.close();
+  },
   async seeds(site) {
     await site.start();
     const { play, session } = await site.open(answers);
