@@ -163,7 +163,7 @@ newest run that is complete, else of the first. The worker is a process of its o
         row.turn.toLocaleString("en-US"),
         ...columns.map(([, key]) => row[key]),
       ]),
-      ["last to first", ...columns.map(([, key]) => ratio(first, last, key))],
+      ["last to first", ...columns.map(([, key]) => shownRatio(ratio(first, last, key)))],
       [`budget ${budget}`, ...columns.map(([, key]) => verdict(first, last, key))],
     ],
   );
@@ -177,7 +177,12 @@ newest run that is complete, else of the first. The worker is a process of its o
 }
 
 function ratio(first: Row | undefined, last: Row | undefined, key: keyof Row): number {
-  return round((last?.[key] ?? Number.NaN) / (first?.[key] ?? Number.NaN), 2);
+  return (last?.[key] ?? Number.NaN) / (first?.[key] ?? Number.NaN);
+}
+
+/** Nothing where the first has none. */
+function shownRatio(value: number): Cell {
+  return Number.isFinite(value) ? round(value, 3) : undefined;
 }
 
 function verdict(first: Row | undefined, last: Row | undefined, key: keyof Row): Cell {
