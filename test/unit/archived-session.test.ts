@@ -301,7 +301,7 @@ describe("archiving a log", () => {
 
 function openLife(id = "s1"): ArchivedLife {
   const session = openSession({}, [row("p")], id);
-  session.routes = [{ provider: "scripted", model: "m", contextWindow: 1_000 }];
+  session.routes = [{ provider: "scripted", model: "m", contextWindow: 1_000_000 }];
   return new ArchivedLife(openArchive(store), session);
 }
 
