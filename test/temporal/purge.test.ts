@@ -106,7 +106,13 @@ describe("a reader without the store", () => {
     };
     await expect(bare.logPage()).rejects.toMatchObject(failure);
     await expect(bare.messages()).rejects.toMatchObject(failure);
-    await expect(behind.next()).rejects.toMatchObject(failure);
+    const seen: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const { type } of behind) seen.push(type);
+    };
+    await expect(read()).rejects.toMatchObject(failure);
+    // A worker that is slow to answer is told to all.
+    expect(seen.filter((type) => type !== "connection")).toEqual([]);
     expect((await next).done).toBe(false);
     await current.return?.();
   });
