@@ -43,7 +43,7 @@ interface OpenStep {
   readonly step: number;
   retry: number;
   answered: boolean;
-  /** Its request was too large and the transcript is being shortened. */
+  /** Its request was too large and the transcript is being shortened; asked again once something was replaced. */
   recovering?: boolean;
 }
 
@@ -82,10 +82,10 @@ export function witnessRequests(log: readonly unknown[]): WitnessedRequest[] {
         break;
       case "compaction/prune":
       case "compaction/start":
-        // Within a step it follows a request that was too large (spec §6), which is made again.
+        // Within a step it follows a request that was too large (spec §6).
         if (open === undefined || open.answered || open.recovering === true) break;
         close("overflow");
-        open = { ...open, retry: open.retry + 1, answered: false, recovering: true };
+        open = { ...open, recovering: true };
         break;
       case "assistant/message":
         if (open === undefined || open.answered || !samePosition(open, entry)) {
@@ -111,6 +111,9 @@ export function witnessRequests(log: readonly unknown[]): WitnessedRequest[] {
         break;
     }
     place(surface, entry);
+    const replaced = entry.surfaceOp !== undefined && entry.surfaceOp !== "append";
+    if (replaced && open?.recovering === true && open.answered)
+      open = { ...open, retry: open.retry + 1, answered: false };
   }
   close("open");
   return requests;

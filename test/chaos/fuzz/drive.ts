@@ -184,6 +184,10 @@ function played(
   const problems = turnProblems(turn, log, limits);
   if (requests.length !== turn.shots.length)
     problems.push(`${requests.length} requests, stated are ${turn.shots.length}`);
+  const brackets = log.filter((entry) => entry.type === "compaction/start").length;
+  const summaries = provider.summaries(turn);
+  if (summaries !== brackets)
+    problems.push(`${summaries} requests for a summary, the log tells of ${brackets}`);
   if (!requests.every((request) => request.closed())) problems.push("a request is still open");
   return {
     fault: turn.fault,

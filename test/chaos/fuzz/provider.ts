@@ -10,6 +10,8 @@ export interface FuzzedProvider {
   readonly url: string;
   /** Requests of a turn so far, in order. */
   received(turn: PlannedTurn): readonly ReceivedRequest[];
+  /** Requests for a summary in a turn so far; each is told that it is too large as well. */
+  summaries(turn: PlannedTurn): number;
   /** Requests that belong to no turn, or that no turn has planned. */
   readonly strays: readonly string[];
   close(): Promise<void>;
@@ -20,12 +22,22 @@ export async function startFuzzedProvider(
 ): Promise<FuzzedProvider> {
   const turns = new Map(
     sessions.flatMap((session) =>
-      session.turns.map((turn) => [turn.tag, { turn, requests: [] as ReceivedRequest[] }] as const),
+      session.turns.map((turn) => {
+        const requests: ReceivedRequest[] = [];
+        return [turn.tag, { turn, requests, summaries: 0 }] satisfies [string, object];
+      }),
     ),
   );
   const strays: string[] = [];
   const server: ProtocolServer = await startProtocolServer(async (response, request) => {
-    const found = turns.get(tagIn(request.body) ?? "");
+    const [newest = "", ...older] = tagsIn(request.body);
+    const asking = newest === "" ? turns.get(older.find((tag) => tag !== "") ?? "") : undefined;
+    if (asking !== undefined) {
+      asking.summaries += 1;
+      response.writeHead(413).end();
+      return;
+    }
+    const found = turns.get(newest);
     const shot = found?.turn.shots[found.requests.length];
     found?.requests.push(request);
     if (shot === undefined) {
@@ -37,16 +49,17 @@ export async function startFuzzedProvider(
   });
   return {
     url: server.url,
+    summaries: ({ tag }) => turns.get(tag)?.summaries ?? 0,
     received: ({ tag }) => turns.get(tag)?.requests ?? [],
     strays,
     close: () => server.close(),
   };
 }
 
-/** The tag in the last message of the user. */
-function tagIn({ messages }: ReceivedRequest["body"]): string | undefined {
-  const last = (messages as readonly { readonly role: string; readonly content: unknown }[])
+/** The tags in the user's messages, the newest first; empty for a message without one, as that which asks for a summary. */
+function tagsIn({ messages }: ReceivedRequest["body"]): string[] {
+  return (messages as readonly { readonly role: string; readonly content: unknown }[])
     .filter(({ role }) => role === "user")
-    .at(-1);
-  return /\[s\d+\.t\d+\]/.exec(JSON.stringify(last?.content ?? ""))?.[0];
+    .map(({ content }) => /\[s\d+\.t\d+\]/.exec(JSON.stringify(content))?.[0] ?? "")
+    .toReversed();
 }
