@@ -10,8 +10,8 @@ export interface FuzzedProvider {
   readonly url: string;
   /** Requests of a turn so far, in order. */
   received(turn: PlannedTurn): readonly ReceivedRequest[];
-  /** Requests for a summary in a turn so far; each is told that it is too large as well. */
-  summaries(turn: PlannedTurn): number;
+  /** Requests so far for a summary of what these turns said; each is told that it is too large as well. */
+  summaries(turns: readonly PlannedTurn[]): number;
   /** Requests that belong to no turn, or that no turn has planned. */
   readonly strays: readonly string[];
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export async function startFuzzedProvider(
   });
   return {
     url: server.url,
-    summaries: ({ tag }) => turns.get(tag)?.summaries ?? 0,
+    summaries: (asked) => asked.reduce((sum, { tag }) => sum + (turns.get(tag)?.summaries ?? 0), 0),
     received: ({ tag }) => turns.get(tag)?.requests ?? [],
     strays,
     close: () => server.close(),
