@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config";
 
 /** Other work on the machine must not fail a test that waits for something. */
-const patient = { poll: { timeout: 10_000 } };
+const patient = { poll: { timeout: 60_000 } };
 
 const temporal = {
   expect: patient,
   globalSetup: ["test/support/temporal-server.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   maxWorkers: 1,
 };
 /** Their tests mostly wait: for timers, for hosts, and without a cache for tasks that the worker drops. */
@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: "unit",
           expect: patient,
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/fail-on-console.ts"],
         },
@@ -54,7 +54,6 @@ export default defineConfig({
           ...temporal,
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
-          testTimeout: 180_000,
         },
       },
     ],

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { look } from "./moment.js";
-import type { Blow, Trial } from "./trial.js";
+import { hold, type Blow, type Trial } from "./trial.js";
 import { approach } from "./worker-kills.js";
 
 /** Freezes the worker while a command of the session runs, for so long each, and wakes it. */
@@ -10,7 +10,7 @@ export async function freezeWorkers(trial: Trial, plan: readonly number[]): Prom
     for (;;) {
       await approach(trial, "tool running");
       await site.worker.freeze();
-      const moment = await look(site, trial);
+      const moment = await hold(trial, await look(site, trial));
       if (moment.window !== "tool running") {
         site.worker.thaw();
         trial.release(moment.claims);

@@ -1,5 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import proto from "@temporalio/proto";
 import { EventType, readEvents, type HistoryEvent } from "./history.js";
 import type { Site } from "./site.js";
@@ -112,6 +113,25 @@ export async function beatsOf(workspace: string, claim: string): Promise<number>
     ({ size }) => size,
     () => 0,
   );
+}
+
+/**
+ * Whether every looping command among those that were just told to hold has seen it: it appends once more. One that had
+ * counted to its end before ends instead, and one that does neither for seconds is not known to.
+ */
+export async function areHeld(workspace: string, claims: readonly string[]): Promise<boolean> {
+  const held = async (claim: string): Promise<boolean> => {
+    const before = await beatsOf(workspace, claim);
+    if (before === 0) return true;
+    const ended = async (): Promise<boolean> =>
+      (await readFile(join(workspace, "runs.log"), "utf8")).split("\n").includes(`end ${claim}`);
+    for (const last = Date.now() + 3_000; Date.now() < last; await delay(20)) {
+      if ((await beatsOf(workspace, claim)) > before) return true;
+      if (await ended()) return false;
+    }
+    return false;
+  };
+  return (await Promise.all(claims.map(held))).every(Boolean);
 }
 
 interface Result {

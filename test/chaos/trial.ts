@@ -7,7 +7,7 @@ import type { WatchEvent } from "../../src/client/types.js";
 import { collectEvidence, type Evidence } from "./evidence.js";
 import { findProblems } from "./checks.js";
 import { History } from "./history.js";
-import { look, type Moment } from "./moment.js";
+import { areHeld, look, type Moment } from "./moment.js";
 import type { Random } from "./random.js";
 import { createScript, type Script, type Size } from "./script.js";
 import { until, type Site } from "./site.js";
@@ -164,6 +164,17 @@ async function untilWatched(trial: Trial): Promise<void> {
   );
 }
 
+/**
+ * Holds the commands of a moment while the worker stands still: one that nobody ended would go on past the entry that says
+ * its outcome is unknown. One that was past its last look at what holds it ends by itself, and then the moment is another.
+ */
+export async function hold(trial: Trial, moment: Moment): Promise<Moment> {
+  trial.hold(moment.claims);
+  if (moment.window !== "tool running" || (await areHeld(trial.workspace, moment.claims)))
+    return moment;
+  return { ...moment, window: "other", detail: `${moment.detail}, at its end` };
+}
+
 /** Freezes the worker, looks, and kills it when the look is what was wanted; else lets it go on. */
 export async function killWhen(
   trial: Trial,
@@ -173,15 +184,13 @@ export async function killWhen(
   await site.worker.freeze();
   // What it had sent before is on its way to the server.
   await delay(30);
-  const moment = await look(site, trial);
+  let moment = await look(site, trial);
+  if (wanted(moment)) moment = await hold(trial, moment);
   if (!wanted(moment)) {
     site.worker.thaw();
     trial.release(moment.claims);
     return false;
   }
-  // If the command were not ended, it would go on past the entry that says its outcome is unknown.
-  trial.hold(moment.claims);
-  await delay(moment.window === "tool running" ? 150 : 0);
   const blow: Blow = { kind: "worker killed", moment, from: Date.now(), to: Infinity };
   blows.push(blow);
   await site.worker.kill();

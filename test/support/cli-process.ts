@@ -68,7 +68,7 @@ export function startCli(args: readonly string[], options: CliOptions): CliProce
           `waited for ${pattern}, got (exit ${child.exitCode}):\n${stdout}\n${stderr}`,
         );
       },
-      { timeout: 30_000, interval: 25 },
+      { timeout: 120_000, interval: 25 },
     );
   };
   return {

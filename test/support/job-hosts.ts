@@ -84,7 +84,7 @@ function readyWorker(program: Program): HostWorker {
       await eventually(() => {
         if (!program.running) throw new Error(`the worker ended: ${program.lastLines(5)}`);
         expect(program.said("worker ready")).toBeGreaterThan(before);
-      }, 60_000);
+      });
     },
   };
 }

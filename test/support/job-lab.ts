@@ -132,7 +132,7 @@ export async function openJobLab(
             if (report?.report !== "settled") throw new Error(`${jobId} has not settled`);
             expect(report).toMatchObject({ nonce, owner: given.token });
             return report.outcome;
-          }, 60_000);
+          });
         },
         async kill(reason) {
           await handle.signal(commands.jobKill, reason === undefined ? {} : { reason });

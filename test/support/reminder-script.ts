@@ -78,7 +78,7 @@ export async function untilTurn(
   lab: Lab,
   session: SessionClient,
   number: number,
-  timeoutMs = 90_000,
+  timeoutMs = 150_000,
 ): Promise<LogEntry[]> {
   await eventually(async () => {
     expect((await session.view()).turn).toMatchObject({ number, open: false });
@@ -89,7 +89,7 @@ export async function untilTurn(
 export async function untilState(
   session: SessionClient,
   state: string,
-  timeoutMs = 100_000,
+  timeoutMs = 150_000,
 ): Promise<void> {
   await eventually(async () => expect((await session.view()).state).toBe(state), timeoutMs);
 }

@@ -28,6 +28,7 @@ import {
 } from "../../src/worker/index.js";
 import { faultsOf, runsOf, type History } from "./history.js";
 import { brokenRules } from "./log-rules.js";
+import { patientHandle } from "./patient-handle.js";
 import { readRecorded } from "./recorded.js";
 import type { ScenarioInput } from "./scenario-input.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
@@ -41,7 +42,7 @@ import {
 } from "./witness.js";
 
 /** Other work on the machine, and a cold worker that replays all the time, must not fail a test. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
 
@@ -94,6 +95,7 @@ export interface Lab {
   play(session: SessionClient, text?: string): Promise<LogEntry[]>;
   /** The whole log, held against the rules that every log keeps. */
   entries(session: SessionClient): Promise<LogEntry[]>;
+  /** Its updates are sent again when the server gave them up unanswered. */
   handle(id: string): WorkflowHandle;
   /** Of the newest run. */
   history(id: string): Promise<History>;
@@ -186,7 +188,7 @@ async function openShared(
     store,
     // Other work on the machine must not fail a call; and without a cache the SDK may drop a task that comes during an
     // eviction: each costs a time-out of it.
-    callTimeoutMs: 60_000,
+    callTimeoutMs: 120_000,
   });
   const own = await openPlace({ address, bundlePath, root, store }, options);
   await own.start();
@@ -302,7 +304,7 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       if (options.unchecked === true) unchecked.add(id);
       const session = client.session(id);
       if (waitReady) {
-        await eventually(async () => expect((await session.view()).ready).toBe(true), 45_000);
+        await eventually(async () => expect((await session.view()).ready).toBe(true));
       }
       return session;
     },
@@ -317,7 +319,7 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       expect(brokenRules(entries), `the log of ${session.id} keeps its rules`).toEqual([]);
       return entries;
     },
-    handle: (id) => temporal.workflow.getHandle(id),
+    handle: (id) => patientHandle(temporal.workflow.getHandle(id)),
     history: (id) => temporal.workflow.getHandle(id).fetchHistory(),
     runs: (id) => runsOf(temporal.workflow, id),
     historyIn: (namespace, id) =>

@@ -75,7 +75,7 @@ export function startOnTerminal(
           if (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text)) return;
           throw new Error(`waited for ${pattern}, the terminal shows:\n${text}`);
         },
-        { timeout: 40_000, interval: 25 },
+        { timeout: 120_000, interval: 25 },
       );
     },
     ended,

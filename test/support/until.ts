@@ -1,8 +1,8 @@
 import { vi } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 
-/** Waits until `check` passes; the last failure is the test's. */
-export function eventually<T>(check: () => T | Promise<T>, timeout = 40_000): Promise<T> {
+/** Waits until `check` passes; the last failure is the test's. Patient: a busy machine must not fail it. */
+export function eventually<T>(check: () => T | Promise<T>, timeout = 120_000): Promise<T> {
   return vi.waitFor(check, { timeout, interval: 50 });
 }
 

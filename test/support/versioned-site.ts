@@ -127,7 +127,7 @@ export async function openVersionedSite(): Promise<VersionedSite> {
       await eventually(() => {
         if (!made.running) throw new Error(`the worker ended: ${made.lastLines(5)}`);
         expect(made.said("worker ready")).toBe(1);
-      }, 60_000);
+      });
       return made;
     },
     async session(scenario) {

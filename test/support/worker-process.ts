@@ -40,7 +40,7 @@ export async function startWorkerProcess(
   let text = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-  await eventually(() => expect(text).toContain("ready"), 60_000);
+  await eventually(() => expect(text).toContain("ready"));
   return {
     pid: child.pid ?? -1,
     async kill() {

@@ -163,12 +163,12 @@ describe("a client", () => {
     await session.followup("two");
     await expect
       .poll(() => events.some((event) => event.type === "delta" && event.turn === 2), {
-        timeout: 20_000,
+        timeout: 60_000,
       })
       .toBe(true);
     await stop();
     await expect
-      .poll(() => events.find((event) => event.type === "connection"), { timeout: 20_000 })
+      .poll(() => events.find((event) => event.type === "connection"), { timeout: 60_000 })
       .toMatchObject({ up: false });
     await start();
     await session.waitIdle();
@@ -306,7 +306,7 @@ describe("a client", () => {
     const session = await client.createSession({ id: freshName(), config: slow });
     const first = await session.followup("one");
     await session.followup("two", { id: "queued" });
-    await expect.poll(async () => (await session.view()).turn.open, { timeout: 30_000 }).toBe(true);
+    await expect.poll(async () => (await session.view()).turn.open, { timeout: 60_000 }).toBe(true);
     await expect(session.interrupt()).resolves.toMatchObject({ result: "requested", removed: 0 });
     const view = await session.waitIdle({ after: first.seq });
     expect(view).toMatchObject({ lastEnd: { kind: "aborted" }, inbox: { nextTurn: ["queued"] } });

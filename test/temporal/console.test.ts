@@ -167,7 +167,7 @@ describe.concurrent("Temporal UI is the console", () => {
       expect(await detailsOf(lab, workflowId)).toContain(
         "Output so far: 6 bytes\n\n```\nfirst\n```",
       );
-    }, 30_000);
+    });
     await writeFile(join(cwd, "go"), "");
     await session.waitJob("bash-1");
     await eventually(async () => {

@@ -111,16 +111,16 @@ describe("a session that ended otherwise than by being closed", () => {
     const { seq } = await session.send("go");
     const following = line("log", session.id, "--follow");
     await expect
-      .poll(async () => (await session.view()).lastSeq, { timeout: 30_000 })
+      .poll(async () => (await session.view()).lastSeq, { timeout: 60_000 })
       .toBeGreaterThan(seq);
     await new Client({ connection: temporal }).workflow.getHandle(session.id).terminate("by hand");
     expect(await session.record()).toMatchObject({ state: "terminated", status: "terminated" });
     await expect
-      .poll(async () => showsTerminated(await line("show", session.id)), { timeout: 30_000 })
+      .poll(async () => showsTerminated(await line("show", session.id)), { timeout: 60_000 })
       .toMatch(/^Log\s+\d+ entries$/mu);
     await expect
       .poll(async () => JSON.parse((await line("show", session.id, "--json")).stdout) as unknown, {
-        timeout: 30_000,
+        timeout: 60_000,
       })
       .toMatchObject({ state: "terminated", live: true });
     const followed = await following;

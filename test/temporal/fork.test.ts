@@ -97,7 +97,7 @@ describe.concurrent("a fork", () => {
     await source.remind({ prompt: "much later", in: 3_600 });
     const forked = await fork(lab, source.id);
     expect((await remindersView(lab, forked)).records).toEqual([]);
-    await eventually(async () => expect((await source.view()).turn.number).toBe(2), 30_000);
+    await eventually(async () => expect((await source.view()).turn.number).toBe(2));
     await source.waitIdle();
     expect((await remindersView(lab, source)).records.map(({ id }) => id)).toEqual(["schedule-2"]);
     await forked.remind({ prompt: "of the fork", in: 3_600 });

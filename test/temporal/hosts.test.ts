@@ -33,7 +33,7 @@ const bash = { tool: "bash", args: { command: "echo hi", description: "Greet" } 
 describe.concurrent("a host that is not there", () => {
   test(
     "nobody answers and none is given: NO_HOST; the same id works once a host is there, also where no search attribute is registered",
-    { timeout: 100_000 },
+    { timeout: 300_000 },
     async ({ lab }) => {
       const namespace = `n-${randomUUID().slice(0, 8)}`;
       await lab.temporal.workflowService.registerNamespace({
@@ -84,7 +84,7 @@ describe.concurrent("a host that is not there", () => {
 
   test(
     "a given host that does not answer opens the session cold, with state tools only, and tells the model; it becomes live with the host",
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
@@ -123,7 +123,7 @@ describe.concurrent("a host that is not there", () => {
 
   test(
     "a world tool call to a host that went away is TOOL_NOT_STARTED after 30 s, and the turn goes on",
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
@@ -146,7 +146,7 @@ describe.concurrent("a host that is not there", () => {
 
   test(
     "closing a cold session does not wait for its host",
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });

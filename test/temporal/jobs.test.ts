@@ -238,7 +238,7 @@ async function untilTurns(lab: Lab, session: SessionClient, turns: number): Prom
   await session.followup("go");
   await eventually(async () => {
     expect((await session.view()).turn).toMatchObject({ number: turns, open: false });
-  }, 60_000);
+  });
   return lab.entries(session);
 }
 

@@ -42,7 +42,7 @@ const held = (n: string) => ({ steps: [{ calls: [{ tool: "gated", args: { n } }]
 describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true }, () => {
   test(
     "with a reminder and a job is moved to another host: the job is lost, the reminder comes once, and the transcript says what happened",
-    { timeout: 240_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const [brain, a, b] = [
         await lab.emptyPlace(),
@@ -85,19 +85,18 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
         await rename(cwd, `${cwd}-of-a`);
         await mkdir(cwd);
         await b.start({ roles: ["host"] });
-        await untilState(session, "cold", 150_000);
+        await untilState(session, "cold", 300_000);
         await eventually(
           async () =>
             expect((await session.jobs()).jobs).toMatchObject([
               { status: "failed", detail: expect.stringContaining("worker lost") as string },
             ]),
-          150_000,
+          300_000,
         );
         expect((await session.view()).turn.number).toBe(1);
         await command(lab, session, commands.rebind, { host: b.hostId });
-        await eventually(
-          async () => expect(remindersIn(await lab.entries(session))).toHaveLength(1),
-          60_000,
+        await eventually(async () =>
+          expect(remindersIn(await lab.entries(session))).toHaveLength(1),
         );
         await session.waitIdle();
         const log = await lab.entries(session);
@@ -121,7 +120,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
 
   test(
     "asks it when a reminder is due, turns cold, and tells that once when the host is back",
-    { timeout: 200_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
@@ -131,7 +130,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
       const session = await lab.session({ turns: [set, told] }, { at: place, ...remindersOnHost });
       await lab.play(session);
       await host.stop();
-      await untilState(session, "cold", 150_000);
+      await untilState(session, "cold", 300_000);
       expect((await session.view()).turn.number).toBe(1);
       await place.start({ roles: ["host"] });
       const log = await untilTurn(lab, session, 2);
@@ -142,7 +141,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
 
   test(
     "may be suspended and resumed while it is cold; what was due meanwhile comes once when the host is there, on its grid; closed, it waits for nobody",
-    { timeout: 200_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
@@ -191,7 +190,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
 
   test(
     "[schedule/74] is closed while its host is asked, without waiting for the answer",
-    { timeout: 150_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start({ roles: ["session"] });
@@ -202,7 +201,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
       await eventually(async () => {
         const asked = scheduledOf(await lab.history(session.id)).map(({ type }) => type);
         expect(asked).toContain("host.present");
-      }, 100_000);
+      });
       await session.close();
       const history = await lab.history(session.id);
       expect(eventsOf(history, "activityTaskCanceledEventAttributes")).toHaveLength(1);
@@ -215,7 +214,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
 
   test(
     "moves on at once, also when it moves twice and comes back to the first",
-    { timeout: 200_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const place = await lab.emptyPlace();
       await place.start();
@@ -244,7 +243,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
 
   test(
     "goes where it was moved to while it was still looking for its first host",
-    { timeout: 120_000 },
+    { timeout: 600_000 },
     async ({ lab }) => {
       const place = await lab.place();
       const session = await lab.session(
@@ -253,7 +252,7 @@ describe.runIf(cacheSize > 0)("a session whose host is gone", { concurrent: true
       );
       await command(lab, session, commands.suspend);
       await command(lab, session, commands.rebind, { host: place.hostId });
-      await eventually(async () => expect((await session.view()).ready).toBe(true), 60_000);
+      await eventually(async () => expect((await session.view()).ready).toBe(true));
       expect(await session.view()).toMatchObject({ host: place.hostId, state: "suspended" });
       const log = await lab.play(session);
       expect(resultsIn(log)).toEqual([place.home]);

@@ -163,7 +163,7 @@ describe.concurrent("an operator's Reset of the session's workflow", () => {
     await session.followup("go");
     await eventually(async () => expect(await runsOf(session)).toBe(1));
     await resetToTool(lab, session);
-    await eventually(async () => expect((await session.view()).lastEnd?.turn).toBe(1), 30_000);
+    await eventually(async () => expect((await session.view()).lastEnd?.turn).toBe(1));
     expect(await runsOf(session)).toBe(1);
     expect(codesOf(await lab.entries(session))).toEqual(["TOOL_OUTCOME_UNKNOWN"]);
   });

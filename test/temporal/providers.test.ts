@@ -399,7 +399,7 @@ async function startProviderWorker(
   let text = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-  await eventually(() => expect(text).toContain("ready"), 45_000);
+  await eventually(() => expect(text).toContain("ready"));
   return {
     storeDirectory,
     text: () => text,

@@ -12,7 +12,7 @@ const [deliveries, kills] = [50, 4];
 // Every restart reads the history from its start as it is.
 test.runIf(cacheSize > 0)(
   "[schedule/T14] 50 deliveries while their worker is killed at random moments: each is in the transcript once",
-  { timeout: 240_000 },
+  { timeout: 600_000 },
   async ({ lab }) => {
     const random = seededRandom();
     const place = await lab.emptyPlace();
@@ -30,7 +30,7 @@ test.runIf(cacheSize > 0)(
       await eventually(async () => {
         const { turn } = await session.view();
         expect(turn).toMatchObject({ number: deliveries, open: false });
-      }, 120_000);
+      }, 300_000);
       const log = await lab.entries(session);
       expect(stormProblems(log, deliveries)).toEqual([]);
       expect(deliveredIn(log)).toBe(deliveries);

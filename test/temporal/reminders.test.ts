@@ -141,7 +141,7 @@ async function untilTurns(
   if (send) await session.followup("go");
   await eventually(async () => {
     expect((await session.view()).turn).toMatchObject({ number: turns, open: false });
-  }, 90_000);
+  });
   return lab.entries(session);
 }
 

@@ -299,7 +299,7 @@ describe.concurrent("a session that goes on in a new run", () => {
     await rename(`${folder}-away`, folder);
     expect(scheduledOf(before[0] ?? {}).map(({ type }) => type)).toContain("log.archive");
     await lab.handle(session.id).signal(signals.rollOver);
-    await eventually(async () => expect(await lab.runs(session.id)).toHaveLength(2), 90_000);
+    await eventually(async () => expect(await lab.runs(session.id)).toHaveLength(2));
     await lab.play(session, "b");
     await lab.witness(session);
   });

@@ -1,0 +1,28 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { WorkflowHandle } from "@temporalio/client";
+import { classifyFailure } from "../../src/client/failures.js";
+
+const patienceMs = 120_000;
+
+/**
+ * Sends an update again, under its id, that the server gave up without an answer of the session, as Longhaul's client does: one
+ * that raced a query (docs/facts.md §0.9), and one that came after tasks a busy worker had not ended in time.
+ */
+export function patientHandle(handle: WorkflowHandle): WorkflowHandle {
+  const send = handle.executeUpdate.bind(handle) as (name: string, options: object) => unknown;
+  const executeUpdate = async (name: string, options: object = {}): Promise<unknown> => {
+    const same = { updateId: randomUUID(), ...options };
+    for (const end = Date.now() + patienceMs; ; await delay(50)) {
+      try {
+        return await send(name, same);
+      } catch (error) {
+        const failure = classifyFailure(error);
+        const isOpen =
+          failure.kind === "retry" && (failure.why === "update" || failure.why === "task");
+        if (!isOpen || Date.now() > end) throw error;
+      }
+    }
+  };
+  return Object.assign(handle, { executeUpdate });
+}
