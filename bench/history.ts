@@ -76,10 +76,11 @@ async function measureAll(place: BenchPlace, loads: readonly Workload[]): Promis
   const { address, directory } = place;
   const cwd = join(directory, "workspace");
   await mkdir(cwd);
+  const store = await openDirectoryStore(join(directory, "store"));
   const worker = await startWorker({
     connection: { address },
     home: join(directory, "home"),
-    store: await openDirectoryStore(join(directory, "store")),
+    store,
     hostId: "bench",
     tools: [produce, produceAtOnce],
     workflowBundlePath: workflowBundle,
@@ -89,7 +90,7 @@ async function measureAll(place: BenchPlace, loads: readonly Workload[]): Promis
   await writePeerBundle(peerBundle);
   const stopPeer = await startPeer(native, peerBundle, createPeerActivities(loads));
   const connection = await Connection.connect({ address });
-  const longhaul = await LonghaulClient.connect({ connection: { address } });
+  const longhaul = await LonghaulClient.connect({ connection: { address }, store });
   try {
     const client = new Client({ connection });
     const rows: Row[] = [];

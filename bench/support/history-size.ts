@@ -1,5 +1,6 @@
 import type { Client } from "@temporalio/client";
 import proto from "@temporalio/proto";
+import { activityTypes } from "../../src/contracts/names.js";
 
 const { EventType } = proto.temporal.api.enums.v1;
 const { HistoryEvent: codec } = proto.temporal.api.history.v1;
@@ -55,7 +56,8 @@ export async function historyBreakdown(
 }
 
 /**
- * The part of a turn's history that is no step's: its update, search attributes and first workflow task.
+ * The part of a turn's history that is no step's: its update, search attributes, first workflow task, and what each roll-over
+ * takes (archiving with a task of its own, and the next run's first).
  * Encoded bytes, of the events after the first `skip`.
  */
 export async function turnShare(
@@ -66,9 +68,11 @@ export async function turnShare(
   const shares = await historyBreakdown(client, workflowId, skip);
   let bytes = 0;
   let events = 0;
+  const runs = shares.find((share) => share.event === "workflow execution started")?.count ?? 0;
   for (const share of shares) {
-    if (share.event.startsWith("activity ")) continue;
-    const mine = share.event.startsWith("workflow task ") ? 1 : share.count;
+    const archiving = share.event.endsWith(`(${activityTypes.archiveLog})`);
+    if (share.event.startsWith("activity ") && !archiving) continue;
+    const mine = share.event.startsWith("workflow task ") ? 1 + 2 * runs : share.count;
     bytes += (share.bytes / share.count) * mine;
     events += mine;
   }

@@ -83,6 +83,25 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await play("plan");
     await session.close();
   },
+  async "tasks-without-commands"(site) {
+    await site.start();
+    const { handle, play, session } = await site.open(answers, bare);
+    await play("hello");
+    const note = (id: string) => ({ id, mode: "inject", content: id });
+    const waiting = async (): Promise<number> => {
+      const { nextTurn, nextStep } = (await session.view()).inbox;
+      return nextTurn.length + nextStep.length;
+    };
+    for (const [index, id] of ["a", "b"].entries()) {
+      await handle.signal(commands.send, note(id));
+      await site.until(async () => (await waiting()) === index + 1);
+    }
+    await site.stop();
+    await site.start();
+    await handle.executeUpdate(commands.send, { args: [note("c")] });
+    await play("and again");
+    await session.close();
+  },
   async bash(site) {
     await site.start();
     const { play, session } = await site.open({

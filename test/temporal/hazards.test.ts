@@ -82,6 +82,38 @@ test.concurrent("the same updates break a loop that does not let its handlers fi
   }
 });
 
+test.concurrent("an entry keeps its time when a worker that has to read the history takes a task after two without a command", async ({
+  lab,
+}) => {
+  const place = await lab.place();
+  const session = await lab.session(oneText, { at: place, config: { worldTools: false } });
+  await session.followup("hello");
+  await session.waitIdle();
+  const handle = lab.handle(session.id);
+  const note = (id: string) => ({ id, mode: "inject", content: id });
+  const logs = [await lab.entries(session)];
+  const signal = async (id: string, count: number): Promise<void> => {
+    await handle.signal(commands.send, note(id));
+    await eventually(async () => {
+      const { nextTurn, nextStep } = (await session.view()).inbox;
+      expect(nextTurn.length + nextStep.length).toBe(count);
+    });
+    logs.push(await lab.entries(session));
+  };
+  for (const n of [0, 1]) {
+    await signal(`signal ${n} a`, 3 * n + 1);
+    await signal(`signal ${n} b`, 3 * n + 2);
+    await place.stop();
+    await place.start();
+    await handle.executeUpdate(commands.send, { args: [note(`update ${n}`)] });
+    logs.push(await lab.entries(session));
+  }
+  await place.stop();
+  await place.start();
+  const whole = await lab.entries(session);
+  for (const log of logs) expect(whole.slice(0, log.length)).toEqual(log);
+});
+
 test.concurrent("bursts of updates during turns of several calls never diverge on replay and lose nothing", async ({
   lab,
 }) => {
