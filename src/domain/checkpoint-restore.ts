@@ -2,7 +2,7 @@ import type { SessionConfig } from "../contracts/config.js";
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { readBody, textsOf, withBodies } from "./checkpoint-bodies.js";
-import { unpackJobs, unpackSeen } from "./checkpoint-pack.js";
+import { unpackCheckpoint, unpackJobs, unpackSeen } from "./checkpoint-pack.js";
 import { inboxShape, jobsShape, logShape, stateShape, todoShape } from "./checkpoint-shape.js";
 import { entryFlaw } from "./entry-shape.js";
 import { SessionLog } from "./log.js";
@@ -35,7 +35,7 @@ export interface Restored {
  * any other part that cannot is the session's fault: it is parked, and shows what could be read (design D8).
  */
 export function restoreSession(checkpoint: unknown, context: RestoreContext): Restored {
-  const given: Fields = isFields(checkpoint) ? checkpoint : {};
+  const given: Fields = isFields(checkpoint) ? unpackCheckpoint(checkpoint) : {};
   const faults = new Faults();
   faults.note(versionProblem(given, context.id));
   const past = restoreLog(given["log"], faults);
@@ -136,12 +136,12 @@ class Faults {
 
 function versionProblem(given: Fields, id: string): Refusal | string | undefined {
   const { v, session } = given;
-  if (typeof v === "number" && v > 1)
+  if (typeof v === "number" && v > 2)
     return refuse(
       "LOG_UNSUPPORTED",
-      `the checkpoint has version ${v}, this release reads version 1; deploy the release that wrote it`,
+      `the checkpoint has version ${v}, this release reads 1 and 2; deploy the release that wrote it`,
     );
-  if (v !== 1) return "it has no version";
+  if (v !== 1 && v !== 2) return "it has no version";
   return session === id ? undefined : `it is one of ${JSON.stringify(session) ?? "no session"}`;
 }
 

@@ -1,7 +1,7 @@
 import { refuse, type Refusal } from "../contracts/errors.js";
 import type { LogEntry } from "../contracts/log.js";
 import { bodySizes, textsOf, withoutBodies, type Body } from "./checkpoint-bodies.js";
-import { packJobs, packSeen } from "./checkpoint-pack.js";
+import { packCheckpoint, packJobs, packSeen, type Checkpoint } from "./checkpoint-pack.js";
 import { utf8Bytes } from "./guards.js";
 import { recallOf } from "./recall.js";
 import type { Session } from "./session.js";
@@ -12,23 +12,13 @@ export const maxCheckpointBytes = 524_288;
 /** So many of the newest archived surface nodes are known one by one; a compaction may cut between them. */
 const maxStubs = 500;
 
-/** What a run hands to the next. Plain JSON; read with `restoreSession` alone, which takes nothing for granted. */
-export interface Checkpoint {
-  readonly v: 1;
-  readonly session: string;
-  readonly log: object;
-  readonly inbox: object;
-  readonly jobs: object;
-  readonly schedule: object;
-  readonly todo: object;
-  readonly state: object;
-}
+export type { Checkpoint } from "./checkpoint-pack.js";
 
 /**
  * Texts that the archive is to hold before the roll-over, by their names: a checkpoint may tell them by name only. To be asked
  * for along with the entries that are archived.
  */
-export function bodiesToStore(session: Session): ReadonlyMap<string, string> {
+export function bodiesToStore(session: Session, packed = false): ReadonlyMap<string, string> {
   let bodies = new Map<string, string>();
   for (const limit of bodySizes) {
     bodies = new Map();
@@ -40,6 +30,7 @@ export function bodiesToStore(session: Session): ReadonlyMap<string, string> {
       withoutBodies(part, limit, take),
     );
     if (bytesOf(checkpoint) <= maxCheckpointBytes) break;
+    if (packed && bytesOf(packCheckpoint(checkpoint)) <= maxCheckpointBytes) break;
   }
   return bodies;
 }
@@ -52,6 +43,8 @@ export interface Archived {
   readonly stored: ReadonlySet<string>;
   /** Name of the segment that ends with `to`. */
   readonly segment: string;
+  /** It is to be of version 2; a run that was begun by a release that could not goes on with version 1. */
+  readonly packed?: boolean;
 }
 
 /**
@@ -60,7 +53,7 @@ export interface Archived {
  */
 export function makeCheckpoint(
   session: Session,
-  { to, stored, segment }: Archived,
+  { to, stored, segment, packed = false }: Archived,
 ): { readonly ok: true; readonly checkpoint: Checkpoint; readonly bytes: number } | Refusal {
   const { log } = session;
   if (!Number.isSafeInteger(to) || to < log.firstSeq - 1 || to > log.lastSeq)
@@ -82,7 +75,8 @@ export function makeCheckpoint(
   let bytes = 0;
   let checkpoint: Checkpoint | undefined;
   for (const limit of bodySizes) {
-    checkpoint = cut(session, to, segment, (part) => withoutBodies(part, limit, take));
+    const plain = cut(session, to, segment, (part) => withoutBodies(part, limit, take));
+    checkpoint = packed ? packCheckpoint(plain) : plain;
     bytes = bytesOf(checkpoint);
     if (bytes <= maxCheckpointBytes) return { ok: true, checkpoint, bytes };
   }

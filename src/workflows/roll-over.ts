@@ -5,6 +5,7 @@ import {
   condition,
   log,
   makeContinueAsNewFunc,
+  patched,
   workflowInfo,
 } from "@temporalio/workflow";
 import { refuse, type Refusal } from "../contracts/errors.js";
@@ -129,10 +130,14 @@ export class RollOver {
     const previous = session.segment;
     let segment =
       entries.length === 0 ? previous : segmentName(segmentText({ ...header, previous }, entries));
-    const bodies = bodiesToStore(session);
+    // Runs that were begun before go on with the first version: what fits, and so what they do, depends on it.
+    const packed = patched("packed-checkpoint");
+    const bodies = bodiesToStore(session, packed);
     const stored = new Set(bodies.keys());
+    // To be packed costs more than to be told.
     const fits = makeCheckpoint(session, { to, stored, segment });
-    if (!fits.ok) return fits;
+    if (!fits.ok && !(packed && makeCheckpoint(session, { to, stored, segment, packed }).ok))
+      return fits;
     if (entries.length > 0 || bodies.size > 0) {
       session.leaving = bodies;
       const input = { from, to, previous, digest: segment, bodies: [...stored] };
@@ -148,7 +153,7 @@ export class RollOver {
     }
     await this.#settle();
     if (session.closing !== undefined) return refuse("SESSION_CLOSED", "it closes");
-    return makeCheckpoint(session, { to, stored, segment });
+    return makeCheckpoint(session, { to, stored, segment, packed });
   }
 }
 

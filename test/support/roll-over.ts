@@ -9,8 +9,14 @@ export class Archive {
   readonly entries: LogEntry[] = [];
   readonly bodies = new Map<string, string>();
   readonly sizes: number[] = [];
+  /** Checkpoints are of version 2. */
+  readonly packed: boolean;
   /** Bodies that had to be fetched. */
   fetched = 0;
+
+  constructor({ packed = true } = {}) {
+    this.packed = packed;
+  }
 
   /** The session in its next run; `carry` entries at most travel in the checkpoint. */
   rollOver(session: Session, now: () => number, config: SessionConfig, carry = 0): Session {
@@ -19,9 +25,10 @@ export class Archive {
       ({ surfaceOp }) => surfaceOp !== undefined && surfaceOp !== "append",
     );
     const to = Math.max(log.firstSeq - 1, replaced?.seq ?? -1, log.lastSeq - carry);
-    for (const [digest, json] of bodiesToStore(session)) this.bodies.set(digest, json);
+    for (const [digest, json] of bodiesToStore(session, this.packed)) this.bodies.set(digest, json);
     const stored = new Set(this.bodies.keys());
-    const made = makeCheckpoint(session, { to, stored, segment: `segment-${to}` });
+    const { packed } = this;
+    const made = makeCheckpoint(session, { to, stored, segment: `segment-${to}`, packed });
     if (!made.ok) throw new Error(made.message);
     this.entries.push(...log.entries.filter(({ seq }) => seq <= to));
     this.sizes.push(made.bytes);

@@ -15,7 +15,13 @@ import {
   writeTodos,
 } from "../../src/domain/commands.js";
 import { cancelAnswered } from "../../src/domain/session-jobs.js";
-import { bodiesToStore, makeCheckpoint, maxCheckpointBytes } from "../../src/domain/checkpoint.js";
+import {
+  bodiesToStore,
+  makeCheckpoint,
+  maxCheckpointBytes,
+  type Checkpoint,
+} from "../../src/domain/checkpoint.js";
+import { packCheckpoint } from "../../src/domain/checkpoint-pack.js";
 import { fillBodies, restoreSession } from "../../src/domain/checkpoint-restore.js";
 import { seenWindow } from "../../src/domain/inbox.js";
 import { maxUnreadRecords } from "../../src/domain/jobs.js";
@@ -112,7 +118,7 @@ class Left extends Error {}
 
 /** One session through a plan, with or without its roll-overs. */
 class Life {
-  readonly archive = new Archive();
+  readonly archive: Archive;
   session: Session;
   /** What the model was shown. */
   readonly requests: RecordedRequest[] = [];
@@ -127,7 +133,8 @@ class Life {
   #at = 0;
   #accepted: string[] = [];
 
-  constructor(given: Plan, rolls: Plan["rolls"]) {
+  constructor(given: Plan, rolls: Plan["rolls"], packed = true) {
+    this.archive = new Archive({ packed });
     this.#plan = given;
     this.#rolls = new Map(rolls);
     this.#replies = [...given.replies];
@@ -294,17 +301,19 @@ describe("[harness/K12] checkpoint then continue = continue", () => {
       fc.assert(
         fc.property(plan, (given) => {
           const still = new Life(given, []).live();
-          const rolled = new Life(given, given.rolls).live();
           expectWhole(still);
-          expectWhole(rolled);
-          expect(json(rolled.archive.whole(rolled.session))).toEqual(
-            json(still.archive.whole(still.session)),
-          );
-          expect(rolled.requests).toEqual(still.requests);
-          expect(rolled.session.folds).toEqual(still.session.folds);
-          expect(rolled.session.state()).toBe(still.session.state());
-          for (const size of rolled.archive.sizes)
-            expect(size).toBeLessThanOrEqual(maxCheckpointBytes);
+          for (const packed of [false, true]) {
+            const rolled = new Life(given, given.rolls, packed).live();
+            expectWhole(rolled);
+            expect(json(rolled.archive.whole(rolled.session))).toEqual(
+              json(still.archive.whole(still.session)),
+            );
+            expect(rolled.requests).toEqual(still.requests);
+            expect(rolled.session.folds).toEqual(still.session.folds);
+            expect(rolled.session.state()).toBe(still.session.state());
+            for (const size of rolled.archive.sizes)
+              expect(size).toBeLessThanOrEqual(maxCheckpointBytes);
+          }
         }),
         { numRuns: 100 },
       );
@@ -363,9 +372,9 @@ interface Wire {
   [part: string]: any;
 }
 
-function checkpointOf(session: Session, to = session.log.lastSeq): Wire {
-  const stored = new Set(bodiesToStore(session).keys());
-  const made = makeCheckpoint(session, { to, stored, segment: "s" });
+function checkpointOf(session: Session, to = session.log.lastSeq, packed = false): Wire {
+  const stored = new Set(bodiesToStore(session, packed).keys());
+  const made = makeCheckpoint(session, { to, stored, segment: "s", packed });
   if (!made.ok) throw new Error(made.message);
   return json(made.checkpoint) as Wire;
 }
@@ -375,33 +384,39 @@ const context = { id: "s1", now: () => 5, config: openSession().config };
 describe("a checkpoint", () => {
   const session = furnished();
   const good = checkpointOf(session, session.log.lastSeq - 2);
+  const packedGood = checkpointOf(session, session.log.lastSeq - 2, true);
 
-  test("restores every part, and what the session itself must not forget", () => {
-    session.closing = { reason: "enough" };
-    session.refreshTools = true;
-    session.heard.set("bash-1", 77);
-    const { session: next, missing, segment } = restoreSession(checkpointOf(session), context);
-    session.closing = undefined;
-    expect([missing, segment]).toEqual([[], "s"]);
-    expect(next.folds).toEqual(session.folds);
-    expect([next.fault, next.closing, next.refreshTools, next.routes]).toEqual([
-      undefined,
-      { reason: "enough" },
-      true,
-      session.routes,
-    ]);
-    expect([...next.heard]).toEqual([...session.heard]);
-    // These belong to a run.
-    expect([next.answeredAt, next.waits.live, next.released.size, next.effects]).toEqual([
-      undefined,
-      [],
-      0,
-      [],
-    ]);
-    expect(next.log.lastSeq).toBe(session.log.lastSeq);
-    expect(next.log.entries).toEqual([]);
-    expect(next.log.at(3)).toBeUndefined();
-  });
+  test.each([1, 2])(
+    "of version %i restores every part, and what the session itself must not forget",
+    (v) => {
+      session.closing = { reason: "enough" };
+      session.refreshTools = true;
+      session.heard.set("bash-1", 77);
+      const wire = checkpointOf(session, session.log.lastSeq, v === 2);
+      const { session: next, missing, segment } = restoreSession(wire, context);
+      session.closing = undefined;
+      expect(wire["v"]).toBe(v);
+      expect([missing, segment]).toEqual([[], "s"]);
+      expect(next.folds).toEqual(session.folds);
+      expect([next.fault, next.closing, next.refreshTools, next.routes]).toEqual([
+        undefined,
+        { reason: "enough" },
+        true,
+        session.routes,
+      ]);
+      expect([...next.heard]).toEqual([...session.heard]);
+      // These belong to a run.
+      expect([next.answeredAt, next.waits.live, next.released.size, next.effects]).toEqual([
+        undefined,
+        [],
+        0,
+        [],
+      ]);
+      expect(next.log.lastSeq).toBe(session.log.lastSeq);
+      expect(next.log.entries).toEqual([]);
+      expect(next.log.at(3)).toBeUndefined();
+    },
+  );
 
   test("remembers the verdicts on ids: the same message again is a repeat, another one under its id a duplicate", () => {
     const { session: next } = restoreSession(good, context);
@@ -554,7 +569,7 @@ describe("a checkpoint", () => {
 
   const damage: readonly (readonly [string, (wire: Wire) => unknown])[] = [
     ["no object", () => "x"],
-    ["another version", (wire) => ({ ...wire, v: 2 })],
+    ["another version", (wire) => ({ ...wire, v: 3 })],
     ["no version", (wire) => without(wire, "v")],
     ["another session", (wire) => ({ ...wire, session: "other" })],
     ["no log", (wire) => without(wire, "log")],
@@ -621,7 +636,21 @@ describe("a checkpoint", () => {
     ],
   ];
 
-  test.each(damage)(
+  const packedDamage: typeof damage = [
+    ...damage.flatMap(([what, change]): typeof damage => {
+      const broken = change(structuredClone(good)) as Wire;
+      const isOne = broken["v"] === 1;
+      return isOne
+        ? [[`${what}, packed`, () => packCheckpoint(broken as unknown as Checkpoint)]]
+        : [];
+    }),
+    ["columns of no number", () => ({ ...packedGood, log: { "\u0000": ["int", "x"] } })],
+    ["a repeat that is not there", () => ({ ...packedGood, state: "\u0000=99" })],
+    ["no repeats", () => without(packedGood, "repeats")],
+    ["version 1 said of version 2", () => ({ ...packedGood, v: 1 })],
+  ];
+
+  test.each([...damage, ...packedDamage])(
     "that is broken parks the session, which can be looked at and takes nothing: %s",
     (_, change) => {
       const restored = restoreSession(json(change(structuredClone(good))), context);
@@ -646,8 +675,10 @@ describe("a checkpoint", () => {
       1,
       { ...good["schedule"], seen: { ranges: [], others: [] } },
       { ...good["schedule"], extra: 1 },
+      { "\u0000": ["rows"] },
     ]) {
-      const { session: next } = restoreSession({ ...good, schedule }, context);
+      const wire = schedule === undefined ? good : packedGood;
+      const { session: next } = restoreSession({ ...wire, schedule }, context);
       expect(next.fault).toBeUndefined();
       expect(next.folds.schedule.fault).toMatch(/^checkpoint: /u);
       expect({ ...next.folds, schedule: 0 }).toEqual({ ...session.folds, schedule: 0 });
