@@ -439,6 +439,23 @@ export const behaviours: { readonly [name: string]: (site: Site) => Promise<void
     await session.followup("word ".repeat(4_000), { id: "long" }).catch(() => {});
     await closeAtLast(site, session, handle);
   },
+  async "roll-over-of-many"(site) {
+    await site.start();
+    const { session, handle } = await site.open(answers, { config: { schedule: true } });
+    for (const part of [1, 2, 3, 4, 5, 6]) {
+      const { seq } = await session.followup(`part ${part}`, { id: `message-${part}` });
+      await session.remind({ prompt: `look after ${part}`, in: 3_600 * part });
+      await session.waitIdle({ after: seq });
+    }
+    for (const ahead of [2, 3]) {
+      await handle.signal(signals.rollOver);
+      await site.until(async () => (await runs(handle)) === ahead);
+      await session.followup("part 1", { id: "message-1" });
+      const { seq } = await session.followup("and again", { id: `again-${ahead}` });
+      await session.waitIdle({ after: seq });
+    }
+    await closeAtLast(site, session, handle);
+  },
   async "jobs-in-a-turn"(site) {
     await site.start();
     const { play, session } = await site.open({

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { DefaultLogger, Runtime, Worker } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
+  replayActivations,
   workflowIdOf,
   writeDigestBundle,
   type HistoryJson,
@@ -74,6 +75,48 @@ test("a history that differs from what the code does is refused", async () => {
   });
   await expect(replay(history)).rejects.toMatchObject({ name: "DeterminismViolationError" });
 });
+
+test("a run hands its checkpoint on in the version that it was handed on in, also where that was the first", async () => {
+  const handed = new Set<unknown>();
+  for (const version of versions)
+    for (const name of namesOf(version)) {
+      const history = readHistory(version, name);
+      const before = handedOn(
+        history.events.at(-1)?.["workflowExecutionContinuedAsNewEventAttributes"],
+      );
+      if (before === undefined) continue;
+      const activations = await replayActivations(
+        join(directory, "bundle.js"),
+        history,
+        workflowIdOf(history),
+      );
+      const commands = JSON.parse(activations.at(-1)?.commands ?? "[]") as readonly Fields[];
+      expect(handedOn(commands.at(-1)?.["continueAsNewWorkflowExecution"]), name).toBe(before);
+      handed.add(before);
+    }
+  expect([...handed].toSorted()).toEqual([1, 2]);
+});
+
+interface Fields {
+  readonly [key: string]: unknown;
+}
+
+/** Version of the checkpoint in the input of a continue-as-new, as an event or as a command. */
+function handedOn(attributes: unknown): unknown {
+  if (attributes === undefined) return undefined;
+  const { input, arguments: given } = attributes as {
+    readonly input?: { readonly payloads: readonly { readonly data: string }[] };
+    readonly arguments?: readonly { readonly data: { readonly [at: string]: number } }[];
+  };
+  const [event] = input?.payloads ?? [];
+  const [command] = given ?? [];
+  const bytes =
+    event === undefined
+      ? Buffer.from(Object.values(command?.data ?? {}))
+      : Buffer.from(event.data, "base64");
+  const { checkpoint } = JSON.parse(bytes.toString("utf8")) as { readonly checkpoint: Fields };
+  return checkpoint["v"];
+}
 
 async function replayAll(): Promise<void> {
   const all = versions.flatMap((version) =>
