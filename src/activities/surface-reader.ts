@@ -117,6 +117,10 @@ export class SurfaceReader {
       );
     }
     this.#headers.set(key, entry.data.header);
+    // Nobody asks for those of its earlier runs again.
+    for (const other of this.#headers.keys())
+      if (other.startsWith(`${sessionId}\n`) && !other.startsWith(`${sessionId}\n${runId}/`))
+        this.#headers.delete(other);
     for (const oldest of this.#headers.keys()) {
       if (this.#headers.size <= maxHeaders) break;
       this.#headers.delete(oldest);

@@ -8,7 +8,8 @@ import { damaged, readFirstLine, readWhole, writeWhole } from "./archive-file.js
 import { createRecent, type Sized } from "./recent.js";
 
 const maxHeaders = 20_000;
-const maxSegmentBytes = 32 * 1024 * 1024;
+/** Bytes of text, twice as many in memory: some twenty segments of common size, for what is read again soon. */
+const maxSegmentBytes = 8 * 1024 * 1024;
 
 /** Segments in a store. A header that was read alone only points; the name proves it when its segment is read. */
 export interface Segments {

@@ -297,6 +297,35 @@ describe("what is kept in memory", () => {
     expect(loads.slice(6)).toEqual(["b"]);
   });
 
+  test("of segments is what was read last, 8 MB of text: a session's age costs its worker nothing", async () => {
+    const names: string[] = [];
+    for (const seq of [0, 1, 2, 3, 4]) {
+      const header = headerOf("s", seq, seq, names.at(-1) ?? "");
+      names.push(await archive.write(header, [entryOf(seq, "x".repeat(2_000_000))]));
+    }
+    const read = new Set<string>();
+    const reader = openArchive(
+      new Proxy(store, {
+        get: (_, name: keyof Store) => {
+          if (name !== "read") return (store[name] as () => unknown).bind(store);
+          return (...args: Parameters<Store["read"]>) => {
+            read.add(args[1]);
+            return store.read(...args);
+          };
+        },
+      }),
+    );
+    const readAgain = async (seqs: readonly number[]): Promise<number[]> => {
+      read.clear();
+      for (const seq of seqs) await reader.segment("s", names[seq] ?? "");
+      return seqs.filter((seq) => read.has(`segment/${names[seq] ?? ""}`));
+    };
+    expect(await readAgain([0, 1, 2, 3, 4])).toEqual([0, 1, 2, 3, 4]);
+    expect(await readAgain([4, 3, 2, 1])).toEqual([]);
+    expect(await readAgain([0, 4])).toEqual([0, 4]);
+    expect(await readAgain([0, 1, 2])).toEqual([]);
+  });
+
   test("is not what was dropped while it was loaded, nor what could not be", async () => {
     const recent = createRecent<number>(10);
     const first = recent.get("s/a", () => loaded(1, 1));

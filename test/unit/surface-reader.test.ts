@@ -334,4 +334,21 @@ describe("[harness/H5] in place of an injected message: what the log does not sa
     expect(session.headers).toEqual([3]);
     await expect(reader.header(ref, 4, signal)).rejects.toMatchObject({ code: "SURFACE_MISMATCH" });
   });
+
+  test("of a session's headers those of its newest run alone are kept, and of other sessions' all", async () => {
+    const session = sessionOf(0);
+    const reader = new SurfaceReader(session.source, archive);
+    const read = async (sessionId: string, runId: string): Promise<void> => {
+      await reader.header({ v: 1, sessionId, runId, base: "" }, 3, signal);
+    };
+    await read("other", "r1");
+    await read("s", "r1");
+    await read("s", "r2");
+    expect(session.headers).toHaveLength(3);
+    await read("other", "r1");
+    await read("s", "r2");
+    expect(session.headers).toHaveLength(3);
+    await read("s", "r1");
+    expect(session.headers).toHaveLength(4);
+  });
 });
