@@ -6,9 +6,9 @@ import { parseArgs } from "node:util";
 import { Client, Connection } from "@temporalio/client";
 import { LonghaulClient } from "../src/client/index.js";
 import { openDirectoryStore } from "../src/store/directory.js";
-import { LongDrive, longScenario } from "./support/long-drive.js";
+import { batch, LongDrive, longScenario } from "./support/long-drive.js";
 import { readLongLog, type LogReading } from "./support/long-log.js";
-import { sizeSession, type SessionSize } from "./support/long-mark.js";
+import { runOf, sizeSession, type SessionSize } from "./support/long-mark.js";
 import { forkMemoryWorker, type MeasuredWorker } from "./support/memory-run.js";
 import { printResult, printTable, round, type Cell } from "./support/report.js";
 import { buildProject, withServer, type BenchPlace } from "./support/server.js";
@@ -69,7 +69,7 @@ const budgeted: ReadonlySet<keyof Row> = new Set([
 
 if (options.help) {
   console.log(`bench:long lets one session have very many turns, and measures turn 100, 1,000, 10,000 ...
-  --turns <n>        default 10,000; at least 100
+  --turns <n>        default 10,000; at least 100; each run that is measured is completed first
   --cpu-prof <dir>   profiles of the worker's threads go there
   --no-build         use dist as it is`);
 } else {
@@ -110,20 +110,21 @@ async function measure({ address, directory }: BenchPlace): Promise<Measured> {
     await warm.close();
     const session = await client.createSession({ config });
     const drive = new LongDrive(session);
+    const temporal = new Client({ connection });
     const rows: Row[] = [];
-    for (const mark of marks(Number(options.turns))) {
+    for (const wanted of marks(Number(options.turns))) {
+      const mark = Math.max(wanted, drive.messages.length + span);
       const turnsBefore = await drive.until(mark - span);
       const [begun, cpuBefore] = [performance.now(), await worker.cpu()];
       const turns = (await drive.until(mark)) - turnsBefore;
       const msPerTurn = round((performance.now() - begun) / turns, 1);
       const cpuMsPerTurn = round(((await worker.cpu()) - cpuBefore) / turns, 1);
-      const row = {
-        turn: mark,
-        msPerTurn,
-        cpuMsPerTurn,
-        ...(await memoryOf(worker)),
-        ...(await sizeSession(new Client({ connection }), session)),
-      };
+      const memory = await memoryOf(worker);
+      const run = await runOf(temporal, session);
+      while ((await runOf(temporal, session)) === run)
+        await drive.until(drive.messages.length + batch);
+      const size = await sizeSession(temporal, session, run);
+      const row = { turn: mark, msPerTurn, cpuMsPerTurn, ...memory, ...size };
       rows.push(row);
       console.error(JSON.stringify(row));
     }
@@ -153,7 +154,8 @@ function report(rows: readonly Row[], log: LogReading): void {
   console.log(`
 One session, each turn a call of a state tool and an answer; from outside a job at every 50th message and a reminder at every
 100th. Default bounds of a roll-over; the model's window is so small that the transcript is compacted again and again. History: of the
-newest run that is complete, else of the first. The worker is a process of its own; memory after its garbage is collected.
+run that has the turn, once that is complete, with the checkpoint it hands on and the one it began with, which the first run has
+none of. The worker is a process of its own; memory after its garbage is collected.
 `);
   const [first, last] = [rows[0], rows.at(-1)];
   printTable(

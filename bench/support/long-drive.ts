@@ -8,7 +8,7 @@ export interface Asked {
 }
 
 /** Messages in the inbox at once. */
-const batch = 25;
+export const batch = 25;
 const jobEvery = 50;
 const reminderEvery = 100;
 

@@ -9,7 +9,7 @@ import { workflowBundle } from "./server.js";
 
 /** How large a session is at one moment. */
 export interface SessionSize {
-  /** Of its newest run that is complete; of the current one while that is its first. */
+  /** Of the run that was asked for, which is complete. */
   readonly historyBytes: number;
   readonly events: number;
   /** To replay it in a new worker: median of five, ms. */
@@ -17,17 +17,25 @@ export interface SessionSize {
   /** CPU time of that, which says more on a busy machine. */
   readonly replayCpuMs: number;
   readonly runs: number;
-  /** Bytes of JSON of what the current run goes on from. */
+  /** Bytes of JSON of what it hands on, which is in its history, as what it began with is. */
   readonly checkpointBytes: number;
   /** Messages that the model is shown. */
   readonly surface: number;
 }
 
-export async function sizeSession(temporal: Client, session: SessionClient): Promise<SessionSize> {
-  const runs = await chainOf(temporal, session.id);
-  const current = await temporal.workflow.getHandle(session.id, runs.at(-1)).fetchHistory();
-  const handle = temporal.workflow.getHandle(session.id, runs.at(-2) ?? runs.at(-1));
-  const history = runs.length > 1 ? await handle.fetchHistory() : current;
+/** The run that has what the session does now. */
+export async function runOf(temporal: Client, session: SessionClient): Promise<string> {
+  return (await temporal.workflow.getHandle(session.id).describe()).runId;
+}
+
+/** As one of its runs shows that has gone on in another. */
+export async function sizeSession(
+  temporal: Client,
+  session: SessionClient,
+  run: string,
+): Promise<SessionSize> {
+  const handle = temporal.workflow.getHandle(session.id, run);
+  const history = await handle.fetchHistory();
   const { historySize, historyLength } = await handle.describe();
   const times: number[] = [];
   const cpuTimes: number[] = [];
@@ -48,8 +56,8 @@ export async function sizeSession(temporal: Client, session: SessionClient): Pro
     events: historyLength,
     replayMs: round(median(times), 1),
     replayCpuMs: round(median(cpuTimes), 1),
-    runs: runs.length,
-    checkpointBytes: checkpointBytes(current),
+    runs: (await chainOf(temporal, session.id)).length,
+    checkpointBytes: checkpointBytes(history),
     surface: (await session.surface({ from: 0, to: 1 })).length,
   };
 }
@@ -57,8 +65,8 @@ export async function sizeSession(temporal: Client, session: SessionClient): Pro
 type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 
 function checkpointBytes({ events }: History): number {
-  const started = events?.[0]?.workflowExecutionStartedEventAttributes;
-  const [payload] = started?.input?.payloads ?? [];
+  const ended = events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
+  const [payload] = ended?.input?.payloads ?? [];
   const input: SessionInput = JSON.parse(Buffer.from(payload?.data ?? []).toString("utf8"));
-  return input.checkpoint === undefined ? 0 : Buffer.byteLength(JSON.stringify(input.checkpoint));
+  return Buffer.byteLength(JSON.stringify(input.checkpoint));
 }
