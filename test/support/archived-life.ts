@@ -112,7 +112,7 @@ export class ArchivedLife {
     const previous = this.segment;
     const header = { v: 1, session: session.id, run: this.runId, from, to, previous } as const;
     const entries = log.entries.filter(({ seq }) => seq <= to);
-    session.leaving = bodiesToStore(session);
+    session.leaving = bodiesToStore(session, true);
     return {
       v: 1,
       sessionId: session.id,
@@ -132,7 +132,8 @@ export class ArchivedLife {
     const { to, digest: segment } = input;
     const { session, archive } = this;
     session.leaving = undefined;
-    const made = makeCheckpoint(session, { to, stored: new Set(input.bodies), segment });
+    const stored = new Set(input.bodies);
+    const made = makeCheckpoint(session, { to, stored, segment, packed: true });
     if (!made.ok) throw new Error(made.message);
     const { id, names } = session;
     let now = session.now;
