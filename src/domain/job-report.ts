@@ -59,7 +59,10 @@ function parseOutcome(input: unknown): JobOutcome {
     return { status: "failed", detail: jobDetails.strangeOutcome(headBytes(jsonOf(status), 100)) };
   }
   const stored = parseRef(ref);
-  const kept = Array.isArray(tails) ? tails.map(parseTail) : undefined;
+  // Not `map`: it would skip the holes of a list.
+  const kept = Array.isArray(tails)
+    ? Array.from<unknown, JobTail | undefined>(tails, parseTail)
+    : undefined;
   return {
     status: end,
     ...(typeof detail === "string" ? { detail: headBytes(detail, maxDetailBytes) } : {}),

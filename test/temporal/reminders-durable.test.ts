@@ -36,7 +36,7 @@ describe.concurrent("a reminder survives", () => {
     const worker = await startWorkerProcess(lab, place, { roles: ["session"] });
     try {
       const session = await lab.session(answering(), { ...remindersOn, at: place });
-      const due = await remind(lab, session, { afterSeconds: 6 });
+      const due = await remind(lab, session, { afterSeconds: 15 });
       await worker.kill();
       await untilClock(due + 4_000);
       await place.start({ roles: ["session"] });
@@ -96,7 +96,7 @@ describe.concurrent("a reminder survives", () => {
       const place = await lab.place({ roles: ["session"] });
       const session = await lab.session(answering(), { ...remindersOn, at: place });
       const handle = lab.handle(session.id);
-      const due = await remind(lab, session, { afterSeconds: 6 });
+      const due = await remind(lab, session, { afterSeconds: 15 });
       await place.stop();
       const remove = { requestId: "gone", operation: "delete", id: "schedule-1" };
       if (when === "before") await handle.signal(commands.scheduleChange, remove);
