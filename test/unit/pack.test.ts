@@ -230,5 +230,9 @@ describe("a column", () => {
     expect(packHex(["ab", "cd"])).toBeUndefined();
     expect(unpackTexts(...(packTexts(["a b", "a c", ""]) ?? ["", ""]))).toEqual(["a b", "a c", ""]);
     expect(packTexts([" |~^\u007f"])).toBeUndefined();
+    // The first half of each character is the same.
+    const faces = ["😀", "😁", "😂", "😃", "\ud83d"].map((face) => `they all look alike ${face}`);
+    expect(packRows(faces)).toEqual({ "\u0000": ["text", "|", expect.any(String)] });
+    expect(whole(faces)).toEqual(faces);
   });
 });
