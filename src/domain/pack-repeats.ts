@@ -51,7 +51,9 @@ export function packRepeats(value: unknown): Repeats {
     if (typeof one === "string")
       return one.startsWith(mark) ? `${mark}=${one.slice(mark.length)}` : one;
     if (Array.isArray(one)) return one.map(write);
-    return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, write(inner)]));
+    // As JSON leaves it out; in a column it would be a null.
+    const there = Object.entries(one).filter(([, inner]) => inner !== undefined);
+    return Object.fromEntries(there.map(([key, inner]) => [key, write(inner)]));
   };
   return { value: write(value), repeats };
 }

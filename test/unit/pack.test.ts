@@ -126,6 +126,11 @@ describe("packed JSON", () => {
     expect(unpackRepeats(value, readRepeats(repeats) ?? [])).toEqual([outer, inner, outer]);
   });
 
+  test("has no key whose value is undefined", () => {
+    const rows = Array.from({ length: 9 }, (_, at) => ({ at, one: at % 2 === 0 ? at : undefined }));
+    expect(JSON.stringify(whole({ rows }))).toBe(JSON.stringify({ rows }));
+  });
+
   test("that is damaged is read as something or as nothing, and never throws", () => {
     const rows = Array.from({ length: 6 }, (_, at) => ({
       id: `a-${at}`,
