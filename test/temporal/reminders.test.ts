@@ -5,6 +5,7 @@ import type { RemindersView } from "../../src/contracts/session.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { eventsOf } from "../support/history.js";
 import { test, type Lab } from "../support/temporal.js";
+import { fastForward } from "../support/time-skipping.js";
 import { eventually } from "../support/until.js";
 
 type Args = Record<string, string | number | Record<string, string>>;
@@ -20,9 +21,11 @@ describe.concurrent("a reminder of a session", () => {
   test("comes back as a turn of its own when it is due, and costs at most 8 events", async ({
     lab,
   }) => {
-    const turns = [{ steps: [{ calls: [after(2)] }, { text: "set" }] }, reminded];
+    const turns = [{ steps: [{ calls: [after(3_600)] }, { text: "set" }] }, reminded];
     const session = await lab.session({ turns }, { ...on, attributes: [] });
-    const log = await untilTurns(lab, session, 2);
+    await untilTurns(lab, session, 1);
+    await fastForward(lab.temporal.workflow, session.id, 3_600_000);
+    const log = await untilTurns(lab, session, 2, false);
     expect(remindersOf(log)).toEqual(["schedule/schedule-1/" + scheduledOf(log)]);
     expect(orderOf(log)).toEqual([
       "inbox",
