@@ -5,9 +5,7 @@ import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
-import { Worker } from "@temporalio/worker";
 import { expect, inject, test as base, vi } from "vitest";
-import { noSinks } from "./no-sinks.js";
 import { LonghaulClient } from "../../src/client/index.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import {
@@ -26,10 +24,11 @@ import {
   type RunningWorker,
   type StartWorkerOptions,
 } from "../../src/worker/index.js";
-import { faultsOf, runsOf, type History } from "./history.js";
+import { runsOf, type History } from "./history.js";
 import { brokenRules } from "./log-rules.js";
 import { patientHandle } from "./patient-handle.js";
 import { readRecorded } from "./recorded.js";
+import { openReplayer, type Replayer } from "./replayer.js";
 import type { ScenarioInput } from "./scenario-input.js";
 import { compareWithHistory, readHistory, type HistoryJson } from "./witness-history.js";
 import { eventually } from "./until.js";
@@ -123,6 +122,7 @@ interface Shared {
   readonly address: string;
   readonly bundlePath: string;
   readonly own: Place;
+  readonly replayer: Replayer;
 }
 
 /** Every test ends by replaying the history of each of its sessions, and ends those that are still open. */
@@ -159,17 +159,14 @@ export async function detailsOf(lab: Pick<Lab, "handle">, id: string): Promise<s
   return metadata.currentDetails ?? "";
 }
 
-/** Replays a history on a bundle; a divergence, and a task that ever failed, fail the test. */
+/** Replays one history on a bundle; a divergence, and a task that ever failed, fail the test. */
 export async function replay(bundlePath: string, history: History, id: string): Promise<void> {
-  expect(faultsOf(history), `workflow tasks of ${id} that failed`).toEqual([]);
-  await expect(
-    Worker.runReplayHistory(
-      { workflowBundle: { codePath: bundlePath }, sinks: noSinks },
-      history,
-      id,
-    ),
-    `the history of ${id} replays`,
-  ).resolves.toBeUndefined();
+  const replayer = openReplayer(bundlePath);
+  try {
+    await replayer.replay(history, id);
+  } finally {
+    await replayer.close();
+  }
 }
 
 async function openShared(
@@ -193,9 +190,11 @@ async function openShared(
   const own = await openPlace({ address, bundlePath, root, store }, options);
   await own.start();
   const temporal = new Client({ connection });
+  const replayer = openReplayer(bundlePath);
   return {
-    shared: { client, temporal, store, root, recordDir, address, bundlePath, own },
+    shared: { client, temporal, store, root, recordDir, address, bundlePath, own, replayer },
     async dispose() {
+      await replayer.close();
       await own.stop();
       await client.close();
       await connection.close();
@@ -242,7 +241,7 @@ async function openPlace(
 }
 
 function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> } {
-  const { client, temporal, root, recordDir, bundlePath, own } = shared;
+  const { client, temporal, root, recordDir, own, replayer } = shared;
   const ids = new Set<string>();
   const unchecked = new Set<string>();
   const places: Place[] = [];
@@ -353,7 +352,7 @@ function openLab(shared: Shared): { readonly lab: Lab; finish(): Promise<void> }
       try {
         for (const id of ids) {
           if (unchecked.has(id)) continue;
-          for (const history of await lab.runs(id)) await replay(bundlePath, history, id);
+          for (const history of await lab.runs(id)) await replayer.replay(history, id);
         }
       } finally {
         for (const id of ids) await endQuietly(temporal, id);
