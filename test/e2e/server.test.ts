@@ -12,6 +12,7 @@ import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
+import { pathToFileURL } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
@@ -28,6 +29,7 @@ import {
 import { serverCommand } from "../../src/server/launch.js";
 import { findProcess, findProcessesByCommand } from "../../src/server/process-identity.js";
 import { serverPaths } from "../../src/server/state.js";
+import { compiledScript } from "../support/compiled-script.js";
 
 /** What every test's processes get: nothing that names a cluster. */
 const env: Record<string, string> = { TEST_API_KEY: "secret", TEST_PLAIN: "passed" };
@@ -83,7 +85,9 @@ interface User {
 
 /** A separate process that acquires the server and then does what it is told. */
 async function startUser(where = home, keep = false): Promise<User> {
-  const module = new URL("../../src/server/index.ts", import.meta.url).href;
+  const module = pathToFileURL(
+    compiledScript(new URL("../../src/server/index.ts", import.meta.url)),
+  ).href;
   const script = join(where, `user-${users.length}.mjs`);
   writeFileSync(
     script,
@@ -96,7 +100,7 @@ async function startUser(where = home, keep = false): Promise<User> {
       return { address: got.address };
     }));`,
   );
-  const child = fork(script, { env, execArgv: ["--import", "tsx"] });
+  const child = fork(script, { env, execArgv: [] });
   users.push(child);
   const answer = () =>
     new Promise<Answer>((resolve, reject) => {

@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, vi } from "vitest";
 
 import type { Store } from "../../src/contracts/store.js";
@@ -16,6 +15,7 @@ import { type JobLimits, type StartJobInput, startJob } from "../../src/process/
 import type { JobStreamEnd } from "../../src/process/jobs/stored-parts.js";
 import { jobStart, storedParts } from "../../src/store/job-output.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
+import { compiledScript } from "./compiled-script.js";
 
 /** A minute, so that a busy machine is no failure. */
 export const patience = { timeout: 60_000, interval: 50 };
@@ -117,9 +117,9 @@ export async function openJobBench(): Promise<JobBench> {
     write: async (name) => await writeFile(join(cwd, name), ""),
     followElsewhere(job) {
       attempts += 1;
-      const script = fileURLToPath(new URL("job-follower-script.ts", import.meta.url));
+      const script = compiledScript(new URL("job-follower-script.ts", import.meta.url));
       const args = [home, job.sessionId, job.jobId, job.nonce, String(attempts)];
-      const child = spawn(process.execPath, ["--import", "tsx", script, ...args], {
+      const child = spawn(process.execPath, [script, ...args], {
         stdio: ["ignore", "ignore", "inherit"],
       });
       children.push(child);

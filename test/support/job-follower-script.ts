@@ -1,4 +1,4 @@
-// A worker process that follows one job: `node --import tsx <this> <home> <session> <job> <nonce> <attempt>`.
+// A worker process that follows one job: `node <this, compiled> <home> <session> <job> <nonce> <attempt>`.
 import { join } from "node:path";
 
 import { followJob } from "../../src/process/jobs/follow.js";

@@ -1,4 +1,4 @@
-// A worker process that follows one job of the test kinds: `node --import tsx <this> <home> <kind> <job> <attempt>`.
+// A worker process that follows one job of the test kinds: `node <this, compiled> <home> <kind> <job> <attempt>`.
 import { join } from "node:path";
 
 import { createJobHost } from "../../src/kinds/job-host.js";

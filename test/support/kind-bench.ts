@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
 import type { JsonObject } from "../../src/contracts/header.js";
@@ -17,6 +16,7 @@ import type {
 } from "../../src/kinds/following.js";
 import { createJobHost, type JobHost } from "../../src/kinds/job-host.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
+import { compiledScript } from "./compiled-script.js";
 import { testKinds } from "./job-kinds.js";
 
 export interface KindBench {
@@ -87,12 +87,10 @@ export async function openKindBench(
     },
     followElsewhere({ kind, jobId }) {
       attempts += 1;
-      const script = fileURLToPath(new URL("job-kind-script.ts", import.meta.url));
-      const child = spawn(
-        process.execPath,
-        ["--import", "tsx", script, home, kind, jobId, String(attempts)],
-        { stdio: ["ignore", "ignore", "inherit"] },
-      );
+      const script = compiledScript(new URL("job-kind-script.ts", import.meta.url));
+      const child = spawn(process.execPath, [script, home, kind, jobId, String(attempts)], {
+        stdio: ["ignore", "ignore", "inherit"],
+      });
       children.push(child);
       return child;
     },

@@ -1,4 +1,4 @@
-// A worker with the providers of its environment: `node --import tsx <this> <options as JSON>`. Ends with its input.
+// A worker with the providers of its environment: `node <this, compiled> <options as JSON>`. Ends with its input.
 import { providersFromEnv } from "../../src/models/providers.js";
 import { openDirectoryStore } from "../../src/store/directory.js";
 import { startWorker, type StartWorkerOptions } from "../../src/worker/index.js";

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LonghaulError } from "../../src/contracts/errors.js";
 import type { Store } from "../../src/contracts/store.js";
+import { compiledScript } from "./compiled-script.js";
 import { patternBytes } from "./byte-pattern.js";
 import { openStore } from "./open-store.js";
 
@@ -408,8 +408,8 @@ function codeOf(error: unknown): string {
 }
 
 function startAppender(spec: string, stream: string, until: number, step: number): ChildProcess {
-  const script = fileURLToPath(new URL("store-appender.ts", import.meta.url));
-  const args = ["--import", "tsx", script, spec, "s", stream, String(until), String(step)];
+  const script = compiledScript(new URL("store-appender.ts", import.meta.url));
+  const args = [script, spec, "s", stream, String(until), String(step)];
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
 }
 

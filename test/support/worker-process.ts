@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { StartWorkerOptions } from "../../src/worker/index.js";
+import { compiledScript } from "./compiled-script.js";
 import type { ProviderWorkerOptions } from "./provider-worker.js";
 import { cacheSize, type Lab, type Place } from "./temporal.js";
 import { eventually } from "./until.js";
 
-const script = fileURLToPath(new URL("./provider-worker.ts", import.meta.url));
+const script = new URL("./provider-worker.ts", import.meta.url);
 
 export interface WorkerProcess {
   readonly pid: number;
@@ -33,7 +33,7 @@ export async function startWorkerProcess(
     storeDirectory: join(place.home, "..", "store"),
     ...more,
   };
-  const child = spawn(process.execPath, ["--import", "tsx", script, JSON.stringify(options)], {
+  const child = spawn(process.execPath, [compiledScript(script), JSON.stringify(options)], {
     stdio: ["pipe", "pipe", "pipe"],
   });
   const gone = once(child, "close");

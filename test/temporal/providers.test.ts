@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { describe, expect, onTestFinished } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
@@ -25,6 +24,7 @@ import {
   wires,
   type Wire,
 } from "../support/protocol-wires.js";
+import { compiledScript } from "../support/compiled-script.js";
 import type { ProviderWorkerOptions } from "../support/provider-worker.js";
 import { test, type Lab, type Place, type SessionOptions } from "../support/temporal.js";
 import { eventually, untilStreaming } from "../support/until.js";
@@ -390,8 +390,8 @@ async function startProviderWorker(
     shutdownGraceMs: 200,
     storeDirectory,
   };
-  const script = fileURLToPath(new URL("../support/provider-worker.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", script, JSON.stringify(options)], {
+  const script = compiledScript(new URL("../support/provider-worker.ts", import.meta.url));
+  const child = spawn(process.execPath, [script, JSON.stringify(options)], {
     env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 
@@ -15,6 +14,7 @@ import {
   sweepClaims,
 } from "../../src/process/claim.js";
 import { processTable } from "../../src/process/process-table.js";
+import { compiledScript } from "../support/compiled-script.js";
 import { exists, isAlive, openBench, pidFrom, textOf } from "./process-fixtures.js";
 
 const outcome: ToolOutcome = {
@@ -36,17 +36,8 @@ describe("a claim", { timeout: 30_000 }, () => {
 
   it("is new for one of several processes", async () => {
     const bench = await openBench();
-    const script = fileURLToPath(new URL("process-worker-script.ts", import.meta.url));
-    const args = [
-      "--import",
-      "tsx",
-      script,
-      bench.home,
-      "session-1",
-      "1.1.a",
-      bench.cwd,
-      "echo ran >>runs",
-    ];
+    const script = compiledScript(new URL("process-worker-script.ts", import.meta.url));
+    const args = [script, bench.home, "session-1", "1.1.a", bench.cwd, "echo ran >>runs"];
     const runs = await Promise.allSettled(
       Array.from({ length: 4 }, () => promisify(execFile)(process.execPath, args)),
     );

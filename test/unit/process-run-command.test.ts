@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { claimDirectory, openClaim, sealClaim } from "../../src/process/claim.js";
 import { processTable } from "../../src/process/process-table.js";
+import { compiledScript } from "../support/compiled-script.js";
 import {
   type Bench,
   endAll,
@@ -16,10 +16,10 @@ import {
   pidFrom,
 } from "./process-fixtures.js";
 
-const script = fileURLToPath(new URL("process-worker-script.ts", import.meta.url));
+const script = new URL("process-worker-script.ts", import.meta.url);
 
 function startWorker(bench: Bench, claim: string, command: string): ChildProcess {
-  const args = ["--import", "tsx", script, bench.home, "session-1", claim, bench.cwd, command];
+  const args = [compiledScript(script), bench.home, "session-1", claim, bench.cwd, command];
   const worker = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void worker.kill("SIGKILL"));
   return worker;

@@ -1,4 +1,4 @@
-// Runs one command as a worker process would: `node --import tsx <this> <home> <session> <claim> <cwd> <command>`.
+// Runs one command as a worker process would: `node <this, compiled> <home> <session> <claim> <cwd> <command>`.
 import { join } from "node:path";
 
 import { openClaim } from "../../src/process/claim.js";

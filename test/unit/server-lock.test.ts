@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { withLock } from "../../src/server/lock.js";
 import {
@@ -13,6 +14,7 @@ import {
   ownIdentity,
   signalProcess,
 } from "../../src/server/process-identity.js";
+import { compiledScript } from "../support/compiled-script.js";
 
 let directory: string;
 let children: ChildProcess[];
@@ -29,9 +31,11 @@ const lock = () => join(directory, "lock");
 const options = { waitMs: 30_000, onTimeout: () => new Error("waited too long") };
 
 function node(code: string): ChildProcess {
-  const module = new URL("../../src/server/lock.ts", import.meta.url).href;
+  const module = pathToFileURL(
+    compiledScript(new URL("../../src/server/lock.ts", import.meta.url)),
+  ).href;
   const prelude = `const { withLock } = await import(${JSON.stringify(module)});`;
-  const args = ["--import", "tsx", "--input-type=module", "-e", prelude + code];
+  const args = ["--input-type=module", "-e", prelude + code];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   return child;
