@@ -1,6 +1,6 @@
 // Builds, then runs the vitest projects and prints one line of totals. Two lanes run side by side, since most tests wait
-// for a server rather than compute; what a project printed is shown when it has ended.
-// Usage: node scripts/test.mjs [project ...]; reports go to node_modules/.longhaul/reports/<project>.json.
+// for a server rather than compute; what a part printed is shown when it has ended.
+// Usage: node scripts/test.mjs [part ...]; reports go to node_modules/.longhaul/reports/<part>.json.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,15 +8,25 @@ import { fileURLToPath } from "node:url";
 import { failures, reportOf, reportsDirectory, totals } from "./test-totals.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const walks = "test/e2e/random-walk.test.ts";
+/** A part is a vitest project, or some of its files. */
+const parts = {
+  unit: ["--project=unit"],
+  replay: ["--project=replay"],
+  temporal: ["--project=temporal"],
+  "temporal-cold": ["--project=temporal-cold"],
+  e2e: ["--project=e2e", `--exclude=${walks}`],
+  walks: ["--project=e2e", walks],
+};
 const lanes = [
-  ["temporal", "temporal-cold"],
-  ["unit", "replay", "e2e"],
+  ["temporal", "temporal-cold", "replay", "walks"],
+  ["unit", "e2e"],
 ];
-const projects = lanes.flat();
 const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !projects.includes(name));
+const unknown = asked.filter((name) => !Object.hasOwn(parts, name));
 if (unknown.length > 0) {
-  console.error(`Unknown project ${unknown.join(", ")}; there are ${projects.join(", ")}.`);
+  const all = Object.keys(parts).join(", ");
+  console.error(`Unknown part ${unknown.join(", ")}; there are ${all}.`);
   process.exit(2);
 }
 
@@ -27,9 +37,7 @@ let failed = (await run("inherit", "scripts/build.mjs")).code !== 0;
 if (!failed) {
   await Promise.all(
     lanes.map(async (lane) => {
-      for (const project of lane) {
-        if (asked.length === 0 || asked.includes(project)) await runProject(project);
-      }
+      for (const name of lane) if (asked.length === 0 || asked.includes(name)) await runPart(name);
     }),
   );
 }
@@ -39,21 +47,21 @@ for (const failure of failures()) console.log(`== failed: ${failure}`);
 console.log(`${sum.passed} passed, ${sum.failed} failed`);
 process.exitCode = failed || sum.failed > 0 ? 1 : 0;
 
-async function runProject(project) {
+async function runPart(name) {
   const began = Date.now();
-  console.log(`== ${project} begins`);
-  const report = reportOf(project);
+  console.log(`== ${name} begins`);
+  const report = reportOf(name);
   const { code, output } = await run(
     "pipe",
     "node_modules/vitest/vitest.mjs",
     "run",
-    `--project=${project}`,
+    ...parts[name],
     "--reporter=default",
     "--reporter=json",
     `--outputFile.json=${report}`,
   );
   process.stdout.write(output);
-  console.log(`== ${project} took ${Math.round((Date.now() - began) / 1_000)} s`);
+  console.log(`== ${name} took ${Math.round((Date.now() - began) / 1_000)} s`);
   if (code !== 0 || !existsSync(report)) failed = true;
 }
 
