@@ -12,7 +12,8 @@ import {
   type VersionedSite,
 } from "../support/versioned-site.js";
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 });
+/** They wait most of the time, e.g. for a minute until a killed worker no longer counts, so two go beside each other. */
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000, maxConcurrency: 2 });
 
 /** `site`: an embedded server of its own. `other`: root of a second build. */
 const test = base.extend<{ site: VersionedSite; other: string }>({
@@ -43,7 +44,8 @@ const call = (gate: string, background = false) => ({
       args: {
         command: waiting(gate),
         description: "Wait",
-        ...(background ? { run_in_background: true } : {}),
+        // Without one a call ends after a minute, which a roll-out may take.
+        ...(background ? { run_in_background: true } : { timeoutMs: 600_000 }),
       },
     },
   ],
@@ -116,7 +118,7 @@ async function endJob(
   });
 }
 
-describe("a worker of another build", () => {
+describe.concurrent("a worker of another build", () => {
   test("without versioning takes over sessions and their jobs where they are", async ({
     site,
     other,
@@ -259,7 +261,7 @@ describe("a worker of another build", () => {
   });
 });
 
-describe("a roll-out", () => {
+describe.concurrent("a roll-out", () => {
   test("of a build without a worker, or of no deployment, says so; and who is meant must be clear", async ({
     site,
   }) => {
