@@ -25,8 +25,6 @@ turns:
         delayMs: 40
 `;
 
-/** Without a cache the SDK drops a query that comes during an eviction; it is answered after a time-out of 10 s. */
-
 let home: string;
 let store: Store;
 let worker: RunningWorker | undefined;
