@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { copyFile } from "node:fs/promises";
 import { describe, expect } from "vitest";
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { LogEntry } from "../../src/contracts/log.js";
@@ -297,9 +298,9 @@ describe.concurrent("on demand", () => {
     const session = await heldSession(lab, { schedule: true });
     await lab.play(session, "one");
     await lab.play(session, "two");
-    await session.remind({ prompt: "stretch", in: 1 });
     const compacting = session.compact();
     await untilHeld(session);
+    await session.remind({ prompt: "stretch", in: 1 });
     await eventually(async () => {
       expect(await session.reminders()).toMatchObject({ reminders: [{ state: "overdue" }] });
     });
@@ -319,11 +320,19 @@ test("[harness/K8] a worker that is killed between the start and the end of a co
   lab,
 }) => {
   const place = await lab.emptyPlace();
-  const slow = { ...answers, summary: { ...answers.summary, firstDelayMs: 3_000 } };
+  const model = await lab.scenario({
+    ...answers,
+    summary: { ...answers.summary, firstDelayMs: 600_000 },
+  });
   const first = await startWorkerProcess(lab, place);
   let session: SessionClient;
   try {
-    session = await lab.session(slow, { ...bare, at: place, host: null });
+    const request = { provider: "scripted", model };
+    session = await lab.session(answers, {
+      config: { ...bare.config, request },
+      at: place,
+      host: null,
+    });
     await lab.play(session, "one");
     await lab.play(session, "two");
     await lab.handle(session.id).signal(commands.compact, { opId: "a" });
@@ -334,6 +343,7 @@ test("[harness/K8] a worker that is killed between the start and the end of a co
   } finally {
     await first.kill();
   }
+  await copyFile(await lab.scenario(answers), model);
   await place.start();
   expect(await session.compact({ id: "a" })).toMatchObject({ changed: true, messages: 3 });
   const log = await lab.entries(session);
