@@ -79,11 +79,11 @@ describe.concurrent("a session that goes on in a new run", () => {
           {
             steps: [
               { calls: [bash(script, { run_in_background: true })] },
-              { calls: [{ tool: "job_output", args: { job_id: "bash-1", timeout_ms: 1_000 } }] },
               { calls: [bash("true")] },
               { text: "started" },
             ],
           },
+          { steps: [{ calls: [output("bash-1")] }, { calls: [bash("true")] }, { text: "read" }] },
           {
             steps: [
               { calls: [output("bash-1")] },
@@ -96,9 +96,15 @@ describe.concurrent("a session that goes on in a new run", () => {
       { config: always },
     );
     await lab.play(session);
+    await eventually(async () => {
+      let printed = "";
+      for await (const { text } of session.jobOutput("bash-1")) printed += text;
+      expect(printed).toBe("first\n");
+    });
+    await lab.play(session, "what does it say?");
     await settled(lab, session);
     await writeFile(gate, "");
-    const log = await untilTurn(lab, session, 2);
+    const log = await untilTurn(lab, session, 3);
     expect(log.filter(({ type }) => type === "job/settled")).toHaveLength(1);
     expect(shownTo(log, "plugin").map(({ id }) => id)).toEqual(["job/bash-1/settled"]);
     const texts = resultTexts(log);

@@ -4,13 +4,36 @@ import { gatedTool } from "../support/gated-tool.js";
 import { test as base } from "../support/temporal.js";
 import { eventually, untilStreaming } from "../support/until.js";
 import type { LogEntry } from "../../src/contracts/log.js";
+import type { ModelProvider } from "../../src/contracts/model.js";
+import { createScriptedProvider } from "../../src/models/scripted.js";
 
 const parallel = gatedTool("overlap", { parallel: true });
 const alone = gatedTool("alone");
 const deaf = gatedTool("deaf", { heeds: false });
 
+/** What ends the wait in the middle of a first reply, by session. */
+const held = new Map<string, () => void>();
+/** The scripted model, which stops after the first piece of a session's first reply until the test says go on. */
+const halting: ModelProvider = {
+  provider: "halting",
+  model: (name) => ({
+    async *stream(request, signal) {
+      let hold = request.turn === 1 && request.step === 1;
+      for await (const part of createScriptedProvider().model(name).stream(request, signal)) {
+        yield part;
+        if (!hold || part.type !== "text") continue;
+        hold = false;
+        await new Promise<void>((resolve) => held.set(request.sessionId, resolve));
+      }
+    },
+  }),
+};
+
 const test = base.extend({
-  workerOptions: [{ tools: [parallel.tool, alone.tool, deaf.tool] }, { scope: "file" as const }],
+  workerOptions: [
+    { tools: [parallel.tool, alone.tool, deaf.tool], models: [halting] },
+    { scope: "file" as const },
+  ],
 });
 
 const bare = { config: { worldTools: false } };
@@ -146,28 +169,27 @@ describe.concurrent("turns and steps", () => {
   test("[harness/A11] a reply cut at its limit loses its calls and makes the turn end max-tokens, also after a good step", async ({
     lab,
   }) => {
-    const session = await lab.session(
-      {
-        turns: [
-          {
-            steps: [
-              {
-                text: "cut off in the middle of a",
-                chunk: 2,
-                delayMs: 40,
-                calls: [{ tool: "todo_write", args: { todos: [] } }],
-                finish: "max-tokens",
-              },
-              { text: "good" },
-            ],
-          },
-        ],
-      },
-      bare,
-    );
+    const scenario = {
+      turns: [
+        {
+          steps: [
+            {
+              text: "cut off in the middle of a",
+              chunk: 2,
+              calls: [{ tool: "todo_write", args: { todos: [] } }],
+              finish: "max-tokens" as const,
+            },
+            { text: "good" },
+          ],
+        },
+      ],
+    };
+    const request = { provider: "halting", model: await lab.scenario(scenario) };
+    const session = await lab.session(scenario, { config: { ...bare.config, request } });
     await session.followup("go");
     await untilStreaming(session);
     await session.inject("makes a second step", { id: "context" });
+    held.get(session.id)?.();
     await session.waitIdle();
     const log = await lab.entries(session);
     expect(log.filter((entry) => entry.type === "step/start")).toHaveLength(2);
