@@ -32,8 +32,12 @@ export async function purgeSession(
   const deadline = Date.now() + timeoutMs;
   for (let waitMs = 100; ; waitMs = Math.min(waitMs * 1.5, 2_000)) {
     const left = await executionsOf(parts, session);
-    const open = left.find(({ status }) => status.name === "RUNNING" || status.name === "PAUSED");
-    if (open !== undefined) throw openError(session, open.workflowId);
+    const open = left.flatMap(({ workflowId, status }) =>
+      status.name === "RUNNING" || status.name === "PAUSED" ? [workflowId] : [],
+    );
+    // In whatever order visibility knows them: to close the session ends its jobs too.
+    const [blocking] = open.includes(session) ? [session] : open;
+    if (blocking !== undefined) throw openError(session, blocking);
     if (left.length === 0) break;
     for (const { workflowId, runId } of left) {
       const known = workflowId === session ? deleted.runs : deleted.jobs;
@@ -62,7 +66,7 @@ export async function purgeSession(
   };
 }
 
-/** By visibility, which lags behind, and of the session itself also by its id. */
+/** By visibility, which lags behind; the session's last run as the server has it now. */
 async function executionsOf(
   parts: PurgeParts,
   session: string,
@@ -76,9 +80,7 @@ async function executionsOf(
   });
   const found = listed ?? [];
   const last = await bounded(parts, () => workflow.getHandle(session).describe());
-  return last === undefined || found.some(({ runId }) => runId === last.runId)
-    ? found
-    : [...found, last];
+  return last === undefined ? found : [...found.filter(({ runId }) => runId !== last.runId), last];
 }
 
 async function deleteExecution(

@@ -41,7 +41,7 @@ import {
 } from "./witness.js";
 
 /** Other work on the machine, and a cold worker that replays all the time, must not fail a test. */
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
 
 export const cacheSize = Number(process.env["LONGHAUL_TEST_CACHE"] ?? 100);
 

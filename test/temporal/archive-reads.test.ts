@@ -18,7 +18,7 @@ const turn = (said: string) => ({
   ],
 });
 
-describe.concurrent("a session whose runs end at every step edge", { timeout: 300_000 }, () => {
+describe.concurrent("a session whose runs end at every step edge", { timeout: 900_000 }, () => {
   test("shows the model the same messages from any process, also from one that knows nothing of it", async ({
     lab,
   }) => {

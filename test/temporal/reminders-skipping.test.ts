@@ -28,7 +28,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 // Hundreds of turns: once is enough.
 describe.runIf(cacheSize > 0)(
   "a reminder, while the clock of its session runs ahead",
-  { concurrent: true, timeout: 300_000 },
+  { concurrent: true, timeout: 900_000 },
   () => {
     test("comes a year long on its grid: every two weeks and every 30 days, a batch when they meet; each costs at most 8 events beside its turn", async ({
       lab,

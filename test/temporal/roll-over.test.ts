@@ -18,7 +18,7 @@ const gated = gatedTool("gated", { workspace: false });
 const test = base.extend({ workerOptions: [{ tools: [gated.tool] }, { scope: "file" as const }] });
 
 // Without a cache each of many runs is replayed all the time.
-vi.setConfig({ testTimeout: 300_000 });
+vi.setConfig({ testTimeout: 900_000 });
 
 /** A new run at every edge after a step, and whenever the session is idle and something was logged. */
 const always = { rollOver: { events: 1, minIntervalMs: 0 } } as const;

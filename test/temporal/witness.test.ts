@@ -54,7 +54,7 @@ const later: readonly ModelPart[] = [
 
 test(
   "[harness/H10] every request a model was shown can be rebuilt from the log alone, and every outside word in the log stands in history",
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async () => {
     const home = realpathSync(mkdtempSync(join(tmpdir(), "longhaul-witness-")));
     const id = `witness-${randomUUID()}`;
