@@ -1,7 +1,4 @@
-import type { ActivateInput, ConcludeActivationInput } from "@temporalio/workflow";
-
-type Job = NonNullable<ActivateInput["activation"]["jobs"]>[number];
-type Command = ConcludeActivationInput["commands"][number];
+import { changesState, eventsLeft, type Command, type Job } from "./event-counts.js";
 
 /** Memo key of a mark; it never holds anything. */
 const key = "LonghaulTask";
@@ -17,14 +14,14 @@ const nothing = { metadata: { encoding: new TextEncoder().encode("binary/null") 
 export class MarkedTasks {
   #happened = false;
 
-  /** Takes the jobs of an activation, in any number of batches. */
+  /** Takes the jobs of an activation, in any number of batches. What an update does shows in its own events. */
   take(jobs: readonly Job[]): void {
-    if (jobs.some(leavesTrace)) this.#happened = true;
+    if (jobs.some((job) => changesState(job) && !job.doUpdate)) this.#happened = true;
   }
 
   /** The commands of the activation, with a mark where it needs one. */
   conclude(commands: readonly Command[]): Command[] {
-    const needed = this.#happened && !leaveEvents(commands);
+    const needed = this.#happened && eventsLeft(commands) === 0;
     this.#happened = false;
     return needed
       ? [
@@ -33,36 +30,4 @@ export class MarkedTasks {
         ]
       : [...commands];
   }
-}
-
-/** Comes from an event, and may change the workflow's state. What an update does shows in its own events. */
-function leavesTrace(job: Job): boolean {
-  return !(
-    job.queryWorkflow ||
-    job.doUpdate ||
-    job.removeFromCache ||
-    job.notifyHasPatch ||
-    job.updateRandomSeed
-  );
-}
-
-/** Certainly: a command that is taken back in the same task, or answers without an event, does not count. */
-function leaveEvents(commands: readonly Command[]): boolean {
-  const started = new Set(commands.map(({ startTimer }) => startTimer?.seq));
-  const stopped = new Set(commands.map(({ cancelTimer }) => cancelTimer?.seq));
-  const cancelled = new Set(commands.map((command) => command.requestCancelActivity?.seq));
-  return commands.some(
-    ({ startTimer, cancelTimer, scheduleActivity, updateResponse, ...command }) =>
-      (startTimer && !stopped.has(startTimer.seq)) ||
-      (cancelTimer && !started.has(cancelTimer.seq)) ||
-      (scheduleActivity && !cancelled.has(scheduleActivity.seq)) ||
-      updateResponse?.accepted ||
-      updateResponse?.completed ||
-      command.upsertWorkflowSearchAttributes ||
-      command.modifyWorkflowProperties ||
-      command.completeWorkflowExecution ||
-      command.continueAsNewWorkflowExecution ||
-      command.failWorkflowExecution ||
-      command.cancelWorkflowExecution,
-  );
 }
