@@ -1,13 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Worker } from "@temporalio/worker";
+import { bundleWorkflowCode, DefaultLogger, Worker } from "@temporalio/worker";
 import { expect } from "vitest";
 import { noSinks } from "../support/no-sinks.js";
-import { writeBundle } from "../../src/worker/bundle.js";
 import { commands } from "../../src/contracts/names.js";
 import type { SessionClient } from "../../src/client/session-client.js";
 import { eventsOf, faultsOf } from "../support/history.js";
@@ -47,20 +46,31 @@ test.concurrent("updates sent while no worker is up survive two restarts of the 
   ).toHaveLength(6);
 });
 
-test.concurrent("the same updates break a loop that does not let its handlers finish first, so what is tested above can fail", async ({
+test.concurrent("the same updates break a loop that does not let its handlers finish first, where tasks are not marked, so what is tested above can fail", async ({
   lab,
 }) => {
   const folder = await mkdtemp(join(tmpdir(), "longhaul-hazard-"));
   try {
     const bundle = join(folder, "bundle.js");
-    await writeBundle(bundle, fileURLToPath(new URL("../support/workflows", import.meta.url)));
+    const fileAt = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+    // Without the product's interceptors: where every task leaves an event, these updates do no harm.
+    const { code } = await bundleWorkflowCode({
+      workflowsPath: fileAt("../support/workflows"),
+      payloadConverterPath: fileAt("../../src/workflows/payload-converter.ts"),
+      logger: new DefaultLogger("WARN"),
+    });
+    await writeFile(bundle, code);
     const place = await lab.place({ workflowBundlePath: bundle, roles: ["session"] });
     const workflowId = `unsettled-${randomUUID()}`;
     const handle = await lab.temporal.workflow.start("unsettled", {
       workflowId,
       taskQueue: place.queue,
     });
-    await eventually(async () => expect((await handle.describe()).historyLength).toBe(4));
+    await eventually(async () =>
+      expect(
+        eventsOf(await lab.history(workflowId), "workflowTaskCompletedEventAttributes"),
+      ).toHaveLength(1),
+    );
     await place.stop();
     const sent = await unanswered(lab, workflowId, ["a", "b", "c"], (updateId) =>
       handle.executeUpdate("add", { updateId }),
