@@ -15,6 +15,7 @@ import { fillBodies } from "../domain/checkpoint-restore.js";
 import { segmentName, segmentText } from "../domain/segment.js";
 import type { Session } from "../domain/session.js";
 import { archiveCalls, bodiesCalls, sessionRef } from "./activity-calls.js";
+import type { Moment } from "./moment.js";
 import type { EffectPump } from "./pump.js";
 
 /** How long a session goes on as it is after a roll-over came to nothing, ms. */
@@ -28,6 +29,7 @@ export class RollOver {
   readonly #session: Session;
   readonly #pump: EffectPump;
   readonly #input: SessionInput;
+  readonly #moment: Moment;
   /** Entries the run began with. */
   readonly #carried: number;
   /** Not before, epoch ms: the run is too young; or an attempt came to nothing. */
@@ -37,7 +39,8 @@ export class RollOver {
   #signals = 0;
   #updates = 0;
 
-  constructor(session: Session, pump: EffectPump, input: SessionInput) {
+  constructor(session: Session, pump: EffectPump, input: SessionInput, moment: Moment) {
+    this.#moment = moment;
     this.#session = session;
     this.#pump = pump;
     this.#input = input;
@@ -93,7 +96,7 @@ export class RollOver {
   get #isWanted(): boolean {
     const { closing, frozen, folds, log: entries } = this.#session;
     if (closing !== undefined) return false;
-    const info = workflowInfo();
+    const { info } = this.#moment;
     if (frozen)
       return (
         (this.#asked || info.targetWorkerDeploymentVersionChanged) &&

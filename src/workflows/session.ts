@@ -52,6 +52,7 @@ import {
 } from "../domain/views.js";
 import { createConsole, type Console } from "./console.js";
 import { drive } from "./driver.js";
+import { passing, type Moment } from "./moment.js";
 import { EffectPump } from "./pump.js";
 import { fetchBodies, RollOver } from "./roll-over.js";
 import { setSignalHandlers } from "./signal-handlers.js";
@@ -74,20 +75,20 @@ export interface SessionResult {
  */
 export function createSession(
   policy: SessionPolicy,
-): (input: SessionInput) => Promise<SessionResult> {
+): (input: SessionInput, moment?: Moment) => Promise<SessionResult> {
   // Not async: each promise that is pending while a session idles costs the worker 2 KB of stack (bench:memory).
-  return (input) => {
+  return (input, moment = passing) => {
     const problem = sessionInputProblem(input);
     const goesOn = input.checkpoint !== undefined && input.seed === undefined;
     if (problem !== undefined && !goesOn) throw failure(refuse("INVALID_INPUT", problem));
-    const { session, missing } = openLog(input);
+    const { session, missing } = openLog(input, moment);
     const console = createConsole(session, input);
     CancellationScope.current().cancelRequested.catch(() => {
       close(session, { reason: "cancelled through Temporal" });
     });
     return CancellationScope.nonCancellable(() => {
       const pump = new EffectPump(session, console);
-      const rollOver = new RollOver(session, pump, input);
+      const rollOver = new RollOver(session, pump, input, moment);
       setHandlers(session, input, rollOver, console.show);
       return run({ session, missing, input, policy, console, pump, rollOver });
     });
@@ -172,12 +173,15 @@ async function endJobs(session: Session, pump: EffectPump): Promise<void> {
   removeJobs(session);
 }
 
-function openLog(input: SessionInput): {
+function openLog(
+  input: SessionInput,
+  moment: Moment,
+): {
   readonly session: Session;
   readonly missing: readonly string[];
 } {
   const { workflowId, startTime, firstExecutionRunId } = workflowInfo();
-  const now = (): number => Date.now();
+  const now = (): number => moment.now;
   const names: SessionNames = {
     token: `${workflowId}:${firstExecutionRunId}`,
     nonce: () => uuid4().replaceAll("-", "").slice(0, 12),

@@ -124,6 +124,38 @@ test.concurrent("an entry keeps its time when a worker that has to read the hist
   for (const log of logs) expect(whole.slice(0, log.length)).toEqual(log);
 });
 
+test.concurrent("an update that is rejected does not move a session on, whatever has come due since", async ({
+  lab,
+}) => {
+  const minIntervalMs = 3_000;
+  const session = await lab.session(oneText, {
+    config: { worldTools: false, rollOver: { events: 1, minIntervalMs } },
+  });
+  const handle = lab.handle(session.id);
+  await session.followup("hello");
+  await session.waitIdle();
+  const [first] = await lab.runs(session.id);
+  const began = Number(first?.events?.[0]?.eventTime?.seconds ?? 0) * 1_000;
+  await eventually(() => expect(Date.now()).toBeGreaterThan(began + minIntervalMs + 1_000));
+  // On a slow machine it may have come due before its turn was over.
+  await eventually(async () => {
+    const { pendingActivities, pendingWorkflowTask } = (await handle.describe()).raw;
+    expect([pendingActivities ?? [], pendingWorkflowTask ?? null]).toEqual([[], null]);
+  });
+  const before = (await lab.runs(session.id)).map(({ events }) => events?.length);
+  await expect(
+    handle.executeUpdate(commands.send, { args: [{ id: "bad", mode: "followup", content: " " }] }),
+  ).rejects.toMatchObject({ cause: { type: "INVALID_INPUT" } });
+  expect(await session.view()).toMatchObject({ state: "idle" });
+  expect((await lab.runs(session.id)).map(({ events }) => events?.length)).toEqual(before);
+  // What is accepted does.
+  await session.followup("again");
+  await session.waitIdle();
+  await eventually(async () =>
+    expect((await lab.runs(session.id)).length).toBeGreaterThan(before.length),
+  );
+});
+
 test.concurrent("bursts of updates during turns of several calls never diverge on replay and lose nothing", async ({
   lab,
 }) => {
