@@ -1,6 +1,6 @@
 import { Worker } from "@temporalio/worker";
 import { expect } from "vitest";
-import { faultsOf, type History } from "./history.js";
+import { eventsOf, faultsOf, type History } from "./history.js";
 import { noSinks } from "./no-sinks.js";
 
 export interface Replayer {
@@ -38,6 +38,8 @@ export function openReplayer(bundlePath: string): Replayer {
   return {
     async replay(history, id) {
       expect(faultsOf(history), `workflow tasks of ${id} that failed`).toEqual([]);
+      // A run whose first task is yet to come has decided nothing, and its replay would wait for it without end.
+      if (eventsOf(history, "workflowTaskCompletedEventAttributes").length === 0) return;
       const replayed = last.then(() => replayNext(history, id));
       last = replayed.catch(() => {});
       await expect(replayed, `the history of ${id} replays`).resolves.toBeUndefined();
