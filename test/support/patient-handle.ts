@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { WorkflowHandle } from "@temporalio/client";
+import { QueryNotRegisteredError, type WorkflowHandle } from "@temporalio/client";
 import { classifyFailure } from "../../src/client/failures.js";
+import { askAgain } from "../../src/contracts/names.js";
 
 const patienceMs = 120_000;
 
 /**
- * Sends an update again, under its id, that the server gave up without an answer of the session, as Longhaul's client does: one
+ * Asks a query again that was refused for what it brought along (docs/facts.md §0.22, §0.35). Sends an update again, under its id, that the server gave up without an answer of the session, as Longhaul's client does: one
  * that raced a query (docs/facts.md §0.9), and one that came after tasks a busy worker had not ended in time.
  */
 export function patientHandle(handle: WorkflowHandle): WorkflowHandle {
@@ -24,5 +25,20 @@ export function patientHandle(handle: WorkflowHandle): WorkflowHandle {
       }
     }
   };
-  return Object.assign(handle, { executeUpdate });
+  const ask = handle.query.bind(handle) as (
+    definition: never,
+    ...args: never[]
+  ) => Promise<unknown>;
+  const query = async (definition: never, ...args: never[]): Promise<unknown> => {
+    for (const end = Date.now() + patienceMs; ; await delay(50)) {
+      try {
+        return await ask(definition, ...args);
+      } catch (error) {
+        const refused =
+          error instanceof QueryNotRegisteredError && error.message.includes(askAgain);
+        if (!refused || Date.now() > end) throw error;
+      }
+    }
+  };
+  return Object.assign(handle, { executeUpdate, query });
 }
