@@ -1,8 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { isGrpcServiceError, WorkflowNotFoundError, type Client } from "@temporalio/client";
 import type { Archive, ArchivedSession } from "../contracts/archive.js";
 import type { LogEntry } from "../contracts/log.js";
 import { queries } from "../contracts/names.js";
-import type { LogPage, LogQuery, SessionView } from "../contracts/session.js";
+import type { LogPage, LogQuery, QueryOfEnded, SessionView } from "../contracts/session.js";
 import { isTransient } from "./session-source.js";
 
 /** The run in which a session ended. */
@@ -27,6 +28,7 @@ const pageEntries = 1_000;
 const callDeadlineMs = 10_000;
 /** A query may be lost with a worker, and while one evicts the run. */
 const maxAttempts = 3;
+const pauseMs = 200;
 
 /**
  * Archives what is left of an ended session's log, then marks the session as archived. Whoever does the same at the same time
@@ -113,9 +115,12 @@ async function ask<T>(
   const handle = client.workflow.getHandle(session, run);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await bounded(client, signal, () => handle.query<T, [object]>(name, argument));
+      return await bounded(client, signal, () =>
+        handle.query<T, [QueryOfEnded]>(name, { ...argument, ended: true }),
+      );
     } catch (error) {
       if (signal.aborted || attempt === maxAttempts || !isTransient(error)) throw error;
+      await delay(attempt * pauseMs, undefined, { signal });
     }
   }
 }

@@ -20,7 +20,7 @@ export type EndedSweep = (signal: AbortSignal) => Promise<void>;
 
 /** Visibility lags behind, and the clocks of servers differ. */
 const overlapMs = 5 * 60_000;
-const firstRetryMs = 60_000;
+const firstRetryMs = 1_000;
 const lastRetryMs = 3_600_000;
 /** What waits to be tried again: so many at most, and so many in one sweep, because each may cost its whole deadline. */
 const maxWaiting = 1_000;

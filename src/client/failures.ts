@@ -56,8 +56,7 @@ export function classifyFailure(error: unknown): Failure {
     };
   }
   if (error instanceof QueryRejectedError) return retry("worker", "the query was rejected");
-  if (error instanceof QueryNotRegisteredError && error.message.includes(askAgain))
-    return retry("task", askAgain);
+  if (isAskedTooEarly(error)) return retry("task", askAgain);
   if (error instanceof QueryNotRegisteredError) {
     return {
       kind: "fatal",
@@ -74,6 +73,11 @@ export function classifyFailure(error: unknown): Failure {
     code: "INVARIANT",
     message: firstLine(error instanceof Error ? error.message : String(error)),
   };
+}
+
+/** True when the session did not answer a query because its next task has to come first (workflows/read-ahead.ts). */
+export function isAskedTooEarly(error: unknown): boolean {
+  return error instanceof QueryNotRegisteredError && error.message.includes(askAgain);
 }
 
 /** True when the server refuses to answer, as opposed to being away. */

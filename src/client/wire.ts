@@ -6,8 +6,9 @@ import {
   type WorkflowExecutionStatusName,
 } from "@temporalio/client";
 import { isErrorCode, LonghaulError, type ErrorCode } from "../contracts/errors.js";
+import type { QueryOfEnded } from "../contracts/session.js";
 import { attemptUntil, type Bounded, type Trouble } from "./attempts.js";
-import { classifyFailure } from "./failures.js";
+import { classifyFailure, isAskedTooEarly } from "./failures.js";
 import { KeyedQueue } from "./keyed-queue.js";
 import { summarize } from "./list.js";
 import type { SessionRecord } from "./types.js";
@@ -66,6 +67,7 @@ export class TemporalWire implements Wire {
   ): Promise<T> {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const handle = this.#client.workflow.getHandle(session);
+    let asked = args;
     const asking = attemptUntil(
       this.#bounds,
       {
@@ -76,7 +78,12 @@ export class TemporalWire implements Wire {
         late: (last) => this.#late(session, last, timeoutMs),
       },
       async () => {
-        const answer = await handle.query<T, [unknown]>(name, args);
+        const answer = await handle
+          .query<T, [unknown]>(name, asked)
+          .catch(async (error: unknown) => {
+            if (isAskedTooEarly(error)) asked = await this.#asOfEnd(session, args);
+            throw error;
+          });
         const refusal = refusalIn(answer);
         if (refusal !== undefined) throw refusal;
         return answer;
@@ -196,6 +203,14 @@ export class TemporalWire implements Wire {
       },
       () => handle.describe(),
     );
+  }
+
+  /** What to ask with when a run that has ended has no next task to wait for. */
+  async #asOfEnd(session: string, args: unknown): Promise<unknown> {
+    const status = await this.status(session);
+    if (status === undefined || status.open) return args;
+    const ended: QueryOfEnded = { ended: true };
+    return typeof args === "object" ? { ...args, ...ended } : ended;
   }
 
   async #gone(session: string): Promise<LonghaulError | undefined> {

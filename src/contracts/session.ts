@@ -183,6 +183,15 @@ export interface SessionView {
   };
 }
 
+/** May be part of what any query is asked with. */
+export interface QueryOfEnded {
+  /**
+   * The run has ended: what came after its last workflow task changes nothing any more, and the answer is as of that task. Never
+   * true of a run that has not: its next task would fail once.
+   */
+  readonly ended: true;
+}
+
 export interface LogQuery {
   /** Entries with a `seq` greater than this; -1 for all. */
   readonly after: number;

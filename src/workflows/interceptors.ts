@@ -35,7 +35,9 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
     internals: [
       {
         activate(input, next) {
-          if (!ahead.take(input)) throw new Error(askAgain);
+          const verdict = ahead.take(input);
+          if (verdict === "refused") throw new Error(askAgain);
+          if (verdict === "left out") return;
           const jobs = input.activation.jobs ?? [];
           tasks.take(jobs);
           if (jobs.some((job) => changesState(job) && !job.doUpdate)) moment?.moveOn();

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { QueryNotRegisteredError, type WorkflowHandle } from "@temporalio/client";
-import { classifyFailure } from "../../src/client/failures.js";
-import { askAgain } from "../../src/contracts/names.js";
+import type { WorkflowHandle } from "@temporalio/client";
+import { classifyFailure, isAskedTooEarly } from "../../src/client/failures.js";
 
 const patienceMs = 120_000;
 
@@ -34,9 +33,7 @@ export function patientHandle(handle: WorkflowHandle): WorkflowHandle {
       try {
         return await ask(definition, ...args);
       } catch (error) {
-        const refused =
-          error instanceof QueryNotRegisteredError && error.message.includes(askAgain);
-        if (!refused || Date.now() > end) throw error;
+        if (!isAskedTooEarly(error) || Date.now() > end) throw error;
       }
     }
   };

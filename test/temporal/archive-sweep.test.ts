@@ -5,6 +5,7 @@ import { defaultLimits, LonghaulClient, type LogEntry } from "../../src/client/i
 import type { SessionClient } from "../../src/client/session-client.js";
 import type { Archive, ArchivedSession } from "../../src/contracts/archive.js";
 import type { SessionConfig } from "../../src/contracts/config.js";
+import { commands } from "../../src/contracts/names.js";
 import type { Store } from "../../src/contracts/store.js";
 import { openArchive } from "../../src/store/archive.js";
 import { test, type Lab, type Place } from "../support/temporal.js";
@@ -42,6 +43,19 @@ async function markOf(archive: Archive, session: string): Promise<ArchivedSessio
 
 async function streamsOf(store: Store, session: string, prefix: string): Promise<string[]> {
   return (await store.list(session, prefix)).map(({ stream }) => stream);
+}
+
+/** Takes a workflow task and never answers. */
+async function takeTask(lab: Lab, { queue }: Place): Promise<void> {
+  const { temporal } = lab;
+  const { taskToken } = await temporal.withDeadline(Date.now() + 20_000, () =>
+    temporal.workflowService.pollWorkflowTaskQueue({
+      namespace: "default",
+      taskQueue: { name: queue },
+      identity: "test",
+    }),
+  );
+  expect(taskToken?.length).toBeGreaterThan(0);
 }
 
 /** As the retention time does, but now; until Temporal knows nothing of it any more. */
@@ -165,6 +179,33 @@ describe.concurrent("an ended session", () => {
     expect(entries.at(-1)?.type).toBe("session/close");
   });
 
+  test.for([
+    ["was scheduled for it", false],
+    ["had begun with it", true],
+  ] as const)(
+    "that was terminated when a message had come and a task %s is read and archived",
+    async ([, isBegun], { lab }) => {
+      const place = await lab.place({ archiveSweepMs: 50 });
+      const session = await lab.session(talk, { at: place, config: plain, unchecked: true });
+      await lab.play(session, "one");
+      const log = await logText(session);
+      await place.stop();
+      const handle = lab.handle(session.id);
+      await handle.signal(commands.send, { id: "late", mode: "followup", content: "late" });
+      if (isBegun) await takeTask(lab, place);
+      await handle.terminate("by hand");
+      await place.start();
+      const whole = await logText(session);
+      // What the task began is part of it, whether it ended or not.
+      expect(isBegun ? whole.slice(0, log.length) : whole).toBe(log);
+      const archive = openArchive(lab.store);
+      const mark = await markOf(archive, session.id);
+      expect(mark.status).toBe("terminated");
+      const { entries } = await archive.segment(session.id, mark.segment);
+      expect(linesOf(entries)).toBe(whole);
+    },
+  );
+
   test("that no worker gave a host is archived with what its log says of it", async ({ lab }) => {
     const namespace = `n-${randomUUID().slice(0, 8)}`;
     await lab.temporal.workflowService.registerNamespace({
@@ -214,8 +255,8 @@ function cutShort(
     cut: promise,
     store: {
       append: async (session, stream, offset, bytes) => {
-        if (killed || !stream.startsWith(prefix))
-          return store.append(session, stream, offset, bytes);
+        if (killed) throw new Error("killed before");
+        if (!stream.startsWith(prefix)) return store.append(session, stream, offset, bytes);
         killed = true;
         await store.append(session, stream, offset, bytes.subarray(0, bytes.length / 2));
         resolve();

@@ -191,7 +191,11 @@ describe("a sweep", () => {
     };
     await sweep(signal);
     expect(session.asked).toBe(1);
-    expect(await askedIn(60)).toBe(5);
+    vi.setSystemTime(Date.now() + 1_000);
+    await sweep(signal);
+    await sweep(signal);
+    expect(session.asked).toBe(2);
+    expect(await askedIn(60)).toBe(10);
     expect(await askedIn(240)).toBe(4);
     expect(warnings).toEqual([
       "session s-1 (terminated) is not archived yet: Workflow Task in failed state",
