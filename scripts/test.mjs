@@ -1,5 +1,5 @@
-// Builds, then runs the vitest projects and prints one line of totals. Two lanes run side by side, since most tests wait
-// for a server rather than compute; what a part printed is shown when it has ended.
+// Builds, then runs the vitest projects and prints one line of totals. Lanes run side by side, since most tests wait for a
+// server rather than compute; what a part printed is shown when it has ended.
 // Usage: node scripts/test.mjs [part ...]; reports go to node_modules/.longhaul/reports/<part>.json.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
@@ -18,10 +18,7 @@ const parts = {
   e2e: ["--project=e2e", `--exclude=${walks}`],
   walks: ["--project=e2e", walks],
 };
-const lanes = [
-  ["temporal", "temporal-cold", "replay", "walks"],
-  ["unit", "e2e"],
-];
+const lanes = [["temporal", "temporal-cold"], ["unit", "walks", "replay"], ["e2e"]];
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !Object.hasOwn(parts, name));
 if (unknown.length > 0) {
