@@ -12,6 +12,8 @@ const script = new URL("./provider-worker.ts", import.meta.url);
 
 export interface WorkerProcess {
   readonly pid: number;
+  /** What it has printed. */
+  output(): string;
   /** SIGKILL, and until it is gone. */
   kill(): Promise<void>;
 }
@@ -43,6 +45,7 @@ export async function startWorkerProcess(
   await eventually(() => expect(text).toContain("ready"));
   return {
     pid: child.pid ?? -1,
+    output: () => text,
     async kill() {
       child.kill("SIGKILL");
       await gone;

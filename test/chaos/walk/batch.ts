@@ -51,6 +51,7 @@ export async function walkBatch(
   const walks = seeds.map(planWalk);
   const place = await lab.emptyPlace();
   let worker = await startWorkerProcess(lab, place);
+  const printed: string[] = [];
   const began = Date.now();
   const mark = (what: string): void =>
     say(`${Math.round((Date.now() - began) / 100) / 10} s: ${what}`);
@@ -67,6 +68,7 @@ export async function walkBatch(
       if (!kills.includes(count)) return;
       killing = killing.then(async () => {
         await worker.kill();
+        printed.push(worker.output());
         mark(`killed after ${count} operations`);
         worker = await startWorkerProcess(lab, place);
         mark("started again");
@@ -89,8 +91,11 @@ export async function walkBatch(
     for await (const { id, problem } of replayAll(lab.bundlePath, runs))
       walkers.find((one) => one.session.id === id)?.problems.push(problem);
     mark(`${runs.length} runs replayed`);
-    for (const one of walkers)
-      if (one.problems.length > 0) one.lines.push(`what it left is in ${await keep(lab, one)}`);
+    for (const one of walkers) {
+      if (one.problems.length === 0) continue;
+      one.lines.push(...saidOf(one, [...printed, worker.output()].join("\n")));
+      one.lines.push(`what it left is in ${await keep(lab, one)}`);
+    }
     return walkers.map(({ seed, problems, lines, histories, entries }) => ({
       seed,
       problems,
@@ -101,6 +106,19 @@ export async function walkBatch(
   } finally {
     await worker.kill();
   }
+}
+
+/** What the workers said of a session or its runs, at most the last of it. */
+function saidOf({ session, histories }: Walker, printed: string): string[] {
+  const names = histories.flatMap(([id, { events }]) => {
+    const run = events?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
+    return [id, ...(run == null ? [] : [run])];
+  });
+  return printed
+    .split("\n")
+    .filter((line) => [session.id, ...names].some((name) => line.includes(name)))
+    .slice(-20)
+    .map((line) => `worker: ${line.slice(0, 500)}`);
 }
 
 interface Walker {
