@@ -27,8 +27,6 @@ export class ReadAhead {
   #open = false;
   #doubtful = false;
   #leftOut = false;
-  /** A query without a task came since the last activation. */
-  #asked = false;
 
   /**
    * Takes each batch of an activation before it is applied.
@@ -45,7 +43,6 @@ export class ReadAhead {
     const { timestamp, historyLength, jobs, isReplaying } = activation;
     const queries = (jobs ?? []).flatMap(({ queryWorkflow }) => queryWorkflow ?? []);
     if (queries.length > 0) {
-      this.#asked ||= queries.some(({ queryId }) => queryId === legacyQuery);
       const isOpen = queries.some((query) => query.queryId === legacyQuery && !asksOfEnded(query));
       return isOpen && (this.#doubtful || this.#leftOut) ? "refused" : "taken";
     }
@@ -69,21 +66,14 @@ export class ReadAhead {
     return "taken";
   }
 
-  /**
-   * Takes what came of the activation; false: the run has to be read anew. Every task but the first follows on the end of
-   * one before and on the events that one left. Where they are missing there was no such task: a query had brought what it did,
-   * beside a task that another worker had begun and that timed out.
-   */
-  conclude({ commands }: ConcludeActivationInput): boolean {
-    if (!this.#open) return true;
+  /** Takes what came of the activation. */
+  conclude({ commands }: ConcludeActivationInput): void {
+    if (!this.#open) return;
     this.#open = false;
     const first = this.#lengthBefore === 0 ? 1 : 0;
     const gap = this.#length - this.#lengthBefore - this.#left - this.#behind;
-    if (this.#live && this.#asked && gap < around - first) return false;
-    this.#asked = false;
     this.#doubtful = this.#live && gap !== around - first;
     this.#left = eventsLeft(commands);
-    return true;
   }
 }
 

@@ -111,35 +111,6 @@ test("a query that belongs to a task is answered whatever became of the tasks be
   expect(take(16, 3, legacy)).toBe("taken");
 });
 
-describe("a task after a query that was answered", () => {
-  /** The task's end, what it left, a signal, scheduled, started: as a task has it. */
-  const asked = () => {
-    const run = openReplayed();
-    expect(run.play(8, 2, [signal])).toBe("taken");
-    expect(run.take(8, 2, legacy)).toBe("taken");
-    return run;
-  };
-  const update: Jobs = [{ doUpdate: { id: "u" } }];
-
-  test("is done where the one before had ended and left its events", () => {
-    const { ahead, take } = asked();
-    expect(take(12, 3, update)).toBe("taken");
-    expect(ahead.conclude({ commands: state })).toBe(true);
-  });
-
-  test("is not done where the one before had timed out, and so was done by the query", () => {
-    const { ahead, take } = asked();
-    expect(take(11, 3, update)).toBe("taken");
-    expect(ahead.conclude({ commands: state })).toBe(false);
-  });
-
-  test("is done when it is only replayed", () => {
-    const { ahead, take } = asked();
-    take(11, 3, update, true);
-    expect(ahead.conclude({ commands: state })).toBe(true);
-  });
-});
-
 describe("a query of a run that has ended is answered", () => {
   const ended: Jobs = [
     {
