@@ -4,7 +4,7 @@ import { test } from "../support/temporal.js";
 
 /** `npm run fuzz` sets both, and takes more and others; see test/chaos/walk/run.ts. */
 const base = Number(process.env["LONGHAUL_TEST_SEED"] ?? 1);
-const count = Number(process.env["LONGHAUL_WALKS"] ?? 200);
+const count = Number(process.env["LONGHAUL_WALKS"] ?? 20);
 /** So many sessions share a worker that is killed, and so many batches go at once. */
 const batchSize = 50;
 const lanes = 2;
